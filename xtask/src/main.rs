@@ -68,9 +68,9 @@ enum Task {
         #[arg(long, conflicts_with = "check")]
         keep_compiled: bool,
     },
-    /// Builds the site: documents, gallery of reviews, API of Rust and Python; takes minutes
+    /// Builds the site: documents, atlas of reviews, API of Rust and Python; takes minutes
     Site {
-        /// Protocol of the reviews in the gallery
+        /// Protocol of the reviews of the atlas
         #[arg(long, default_value = "enterprise")]
         protocol: String,
         /// Largest time lapse of the reviews [default: that of each drive]

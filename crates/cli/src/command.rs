@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod app;
+pub(crate) mod atlas;
 pub(crate) mod attach;
 pub(crate) mod check;
 pub(crate) mod compare;

@@ -58,6 +58,12 @@ pub(crate) fn cells(drive: &DriveSpec) -> Vec<Cell> {
     columns().map(|column| facts.cell(column)).collect()
 }
 
+/// The cell of a drive in the column `name`; unknown where there is no such column.
+pub(crate) fn cell_of(drive: &DriveSpec, name: &str) -> Cell {
+    let at = columns().position(|column| column == name);
+    at.map_or(Cell::Unknown, |at| cells(drive).swap_remove(at))
+}
+
 struct Facts<'a> {
     drive: &'a DriveSpec,
     published: Vec<Property>,

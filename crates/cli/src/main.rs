@@ -70,6 +70,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Run(args) => command::run::run(&args),
         Command::Runs(args) => command::runs::runs(&args),
         Command::Compare(args) => command::compare::compare(&args),
+        Command::Atlas(args) => command::atlas::atlas(&args),
         Command::Plan(args) => command::plan::plan(&args),
         Command::Drives(args) => command::drives::drives(&args),
         Command::Workloads(args) => command::workloads::workloads(&args),

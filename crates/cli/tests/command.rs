@@ -729,6 +729,42 @@ fn runs_are_compared_by_the_beginnings_of_their_names() {
 }
 
 #[test]
+fn an_atlas_has_every_run_and_drive_and_takes_prices_of_one_currency() {
+    let dir = tempfile::tempdir().unwrap();
+    quick_review(dir.path());
+    let atlas = |more: &[&str]| floatgate_in(dir.path(), &[&["atlas"], more].concat());
+    let made = atlas(&["--price", "iodrive-duo=12800USD@2010-01"]);
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    assert_eq!(stdout(&made), "atlas/index.html\n");
+    let page = fs::read_to_string(dir.path().join("atlas/index.html")).unwrap();
+    let drives = stdout(&floatgate(&["drives"])).lines().count();
+    let rows = page.matches("<th scope=\"row\">").count();
+    assert_eq!(rows, drives + 1, "the Duo has a row for each of its formats");
+    assert!(page.contains("<td data-value=\"20\">20</td>"), "USD for each GB of the Duo");
+    let reviews = fs::read_dir(dir.path().join("atlas/reviews")).unwrap();
+    let reviews: Vec<_> = reviews.map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(reviews.len(), 1, "one page for both formats: {reviews:?}");
+    let address = format!("href=\"reviews/{}\"", reviews[0].display());
+    assert_eq!(page.matches(&address).count(), 2);
+
+    assert!(stderr(&atlas(&[])).contains("atlas already exists"));
+    for (more, expected) in [
+        (&["--out", "b", "--price", "nothing=1USD@2020"][..], "--price nothing: neither"),
+        (
+            &["--out", "b", "--price", "p5510=1USD@2020", "--price", "p5800x=1EUR@2020"],
+            "--price p5800x: EUR is not USD",
+        ),
+        (&["--out", "b", "--price", "p5510=1"], "is no price with its date"),
+        (&["--out", "b", "--dir", "nowhere", "--runs-only"], "nowhere has no finished run"),
+    ] {
+        let output = atlas(more);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {output:?}");
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        assert!(!dir.path().join("b").exists(), "nothing is left");
+    }
+}
+
+#[test]
 fn runs_are_listed_shown_and_deleted_only_when_that_is_meant() {
     let dir = tempfile::tempdir().unwrap();
     quick_review(dir.path());

@@ -32,6 +32,7 @@
     if (axis.unit === "%") return trimmed(value * 100);
     return trimmed(value);
   };
+  globalThis.floatgate = { make, short, trimmed };
   const say = (axis, value) => `${show(axis, value)} ${axis.unit}`.trim();
   const slotName = ([threads, queue]) => `T${threads}Q${queue}`;
   const place = (chart, x) => {
@@ -450,7 +451,9 @@
     }
     const menu = make("details", { class: "menu" });
     const list = make("div");
-    for (const [name, suffix, made] of FORMATS) {
+    // A chart that a script added has no static picture.
+    const isStatic = figure.querySelector(".plot > svg");
+    for (const [name, suffix, made] of isStatic ? FORMATS : FORMATS.slice(0, 1)) {
       const button = make("button", { type: "button" }, name);
       button.addEventListener("click", () => {
         menu.open = false;
@@ -492,7 +495,12 @@
   }, { rootMargin: "300px" });
   document.querySelectorAll("figure.chart").forEach((figure) => seen.observe(figure));
 
-  const redraw = () => drawn.forEach((_, figure) => draw(figure, charts.get(figure)));
+  // Charts that another script adds announce themselves, and may be taken away again.
+  document.addEventListener("figure", ({ target }) => seen.observe(target));
+  const redraw = () => drawn.forEach((_, figure) => {
+    if (figure.isConnected) draw(figure, charts.get(figure));
+    else drawn.delete(figure);
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   let waiting = 0;
   addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(redraw, 150); });

@@ -44,8 +44,9 @@ fn strip(suites: &[Suite<'_>]) -> Option<Chart> {
 }
 
 /// A headline of a run, and the state of the drive.
-struct RunHeadline {
-    value: f64,
+pub(crate) struct RunHeadline {
+    /// Its value: requests a second, or nanoseconds.
+    pub(crate) value: f64,
     /// True if it was in steady state; absent where that is not known.
     settled: Option<bool>,
     is_comparable: bool,
@@ -55,7 +56,22 @@ struct RunHeadline {
     is_contradicted: bool,
 }
 
-fn shown(run: &Run, headline: Headline) -> Option<RunHeadline> {
+impl RunHeadline {
+    /// Reasons not to rest a comparison on it, in a few words each; empty without any.
+    pub(crate) fn notes(&self, headline: Headline) -> Vec<&'static str> {
+        let is_of_writes = headline != Headline::Read;
+        let notes = [
+            (is_of_writes && self.settled == Some(false), "not steady"),
+            (is_of_writes && self.settled.is_none(), "not judged"),
+            (self.is_doubted, "in doubt"),
+            (self.is_contradicted, "contradicted"),
+        ];
+        notes.into_iter().filter(|it| it.0).map(|it| it.1).collect()
+    }
+}
+
+/// The headline of `run`; absent where it was not measured.
+pub(crate) fn shown(run: &Run, headline: Headline) -> Option<RunHeadline> {
     let step = headline.step(run)?;
     Some(RunHeadline {
         value: headline.of_step(run, step)?,
@@ -112,7 +128,7 @@ fn bars(subjects: &[Subject<'_>]) -> String {
 }
 
 /// Returns the name and the unit of a headline.
-const fn heading(headline: Headline) -> (&'static str, &'static str) {
+pub(crate) const fn heading(headline: Headline) -> (&'static str, &'static str) {
     match headline {
         Headline::Write => ("4K random writes", "IOPS"),
         Headline::Read => ("4K random reads", "IOPS"),
@@ -124,14 +140,7 @@ const fn heading(headline: Headline) -> (&'static str, &'static str) {
 fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
     let cell = |headline: &Headline| {
         let shown = shown(subject.run, *headline)?;
-        let is_of_writes = *headline != Headline::Read;
-        let notes = [
-            (is_of_writes && shown.settled == Some(false), "not steady"),
-            (is_of_writes && shown.settled.is_none(), "not judged"),
-            (shown.is_doubted, "in doubt"),
-            (shown.is_contradicted, "contradicted"),
-        ];
-        let notes: Vec<&str> = notes.into_iter().filter(|it| it.0).map(|it| it.1).collect();
+        let notes = shown.notes(*headline);
         Some((shown.value, notes.join(", ")))
     };
     Row {

@@ -1,8 +1,8 @@
 //! Reviews as pages: one self-contained HTML file each.
 //!
 //! [`review`] makes a page of one or more runs, side by side, [`sweep()`] one of a sweep,
-//! [`validation()`] one of models beside published figures. The page loads nothing, reads and
-//! prints without script, and becomes interactive with it.
+//! [`validation()`] one of models beside published figures, [`atlas()`] one of all drives. A page
+//! loads nothing, reads and prints without script, and becomes interactive with it.
 //!
 //! Invariants:
 //! - Same runs and title, same bytes.
@@ -12,6 +12,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod atlas;
 mod chance;
 mod chart;
 mod comparison;
@@ -45,6 +46,7 @@ mod tests;
 use results::Run;
 use results::points::Points;
 
+pub use self::atlas::{Atlas, AtlasColumn, AtlasFact, AtlasModel, AtlasRun};
 pub use self::validation::{Discussion, JudgedFigure, Tally, TallyLine, Validation};
 
 /// The style sheet that pages begin with, those of a served drive too: colours, type, contents.
@@ -60,7 +62,13 @@ pub fn chart_script() -> String {
 
 /// A page on `runs`: a review of one drive in its formats, or a comparison of any runs.
 pub fn review(runs: &[Run], title: &str) -> String {
-    page::page(runs, title)
+    page::page(runs, title, false)
+}
+
+/// A page as [`review`] makes it, a third as large: without the folded charts and tables of
+/// preconditionings.
+pub fn brief(runs: &[Run], title: &str) -> String {
+    page::page(runs, title, true)
 }
 
 /// The data of every chart of [`review`], whole: what a page draws may be thinned out.
@@ -77,6 +85,11 @@ pub fn data(runs: &[Run]) -> Points {
 /// A page on a sweep: each metric against each thing that was swept, and every number.
 pub fn sweep(sweep: &results::sweep::Sweep) -> String {
     page::of_sweep(sweep)
+}
+
+/// A page of all drives, sorted, filtered and compared by its reader.
+pub fn atlas(of: &Atlas<'_>) -> String {
+    page::of_atlas(of)
 }
 
 /// A page on a validation: each published figure beside what its model does.

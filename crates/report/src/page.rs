@@ -7,6 +7,7 @@ use results::mark::UNVALIDATED;
 use results::sweep::Sweep;
 use sha2::{Digest, Sha256};
 
+use crate::atlas::{self, Atlas};
 use crate::subject::{Subject, Suite, subjects, suites};
 use crate::summary::applications;
 use crate::text::{Text, anchor};
@@ -24,11 +25,16 @@ const STYLE: &str = concat!(
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const LICENCE: &str = include_str!("../assets/vendor/uPlot.LICENSE.txt");
 const SCRIPT: &str = include_str!("../assets/page.js");
+const ATLAS_STYLE: &str = include_str!("../assets/atlas.css");
+const ATLAS_SCRIPT: &str = include_str!("../assets/atlas.js");
 
-/// The whole page.
-pub(crate) fn page(runs: &[Run], title: &str) -> String {
+/// The whole page; a brief one has only what is seen without unfolding it.
+pub(crate) fn page(runs: &[Run], title: &str, is_brief: bool) -> String {
     let subjects = subjects(runs);
-    let suites = suites(&subjects);
+    let mut suites = suites(&subjects);
+    for suite in &mut suites {
+        suite.is_brief = is_brief;
+    }
     let title = &titled(&subjects, title);
     let mut html = head(title);
     let _ = write!(
@@ -93,9 +99,31 @@ pub(crate) fn of_validation(of: &Validation) -> String {
     format!("{head}<body class=\"validated\"><div class=\"page\">{contents}{body}</div>{}", end())
 }
 
+/// The whole page of an atlas.
+pub(crate) fn of_atlas(of: &Atlas<'_>) -> String {
+    let style = [STYLE, ATLAS_STYLE].concat();
+    let scripts = [vendored(), SCRIPT.to_owned(), ATLAS_SCRIPT.to_owned()];
+    let head = head_with("Floatgate: atlas of solid-state drives", &style, &scripts);
+    let body = atlas::body(of);
+    format!(
+        "{head}<body class=\"atlas\"><a class=\"skip\" href=\"#drives\">Skip to the drives</a>\
+         <div class=\"whole\"><main>{body}</main></div>{}",
+        end_with(&scripts)
+    )
+}
+
 /// The scripts, and the end of the page.
 fn end() -> String {
-    format!("<script>{}</script><script>{SCRIPT}</script></body></html>\n", vendored())
+    end_with(&scripts())
+}
+
+fn end_with(scripts: &[String]) -> String {
+    format!("<script>{}</script></body></html>\n", scripts.join("</script><script>"))
+}
+
+/// The scripts of a page of charts.
+fn scripts() -> [String; 2] {
+    [vendored(), SCRIPT.to_owned()]
 }
 
 pub(crate) fn vendored() -> String {
@@ -103,12 +131,17 @@ pub(crate) fn vendored() -> String {
 }
 
 fn head(title: &str) -> String {
+    head_with(title, STYLE, &scripts())
+}
+
+/// The head of a page, which allows this style and these scripts and nothing else.
+fn head_with(title: &str, style: &str, scripts: &[String]) -> String {
+    let scripts: Vec<String> = scripts.iter().map(|script| hash(script)).collect();
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src {}; \
-         script-src {} {}",
-        hash(STYLE),
-        hash(&vendored()),
-        hash(SCRIPT),
+         script-src {}",
+        hash(style),
+        scripts.join(" "),
     );
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -116,7 +149,7 @@ fn head(title: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
          <meta name=\"referrer\" content=\"no-referrer\">\
-         <title>{}</title><style>{STYLE}</style></head>\n",
+         <title>{}</title><style>{style}</style></head>\n",
         Text(title),
     )
 }

@@ -32,6 +32,8 @@ pub(crate) struct Suite<'a> {
     pub(crate) title: String,
     /// Steps of each run that has it.
     pub(crate) parts: Vec<Part<'a>>,
+    /// True if the page leaves out what a reader has to unfold.
+    pub(crate) is_brief: bool,
 }
 
 /// Steps of one run in a suite.
@@ -119,7 +121,8 @@ pub(crate) fn suites<'a>(subjects: &'a [Subject<'a>]) -> Vec<Suite<'a>> {
     for step in subjects.iter().flat_map(|subject| &subject.run.steps) {
         if !suites.iter().any(|suite| suite.name == step.suite) {
             let parts = subjects.iter().filter_map(|subject| part(subject, &step.suite)).collect();
-            suites.push(Suite { name: &step.suite, title: titled(step, subjects), parts });
+            let (name, title) = (&step.suite, titled(step, subjects));
+            suites.push(Suite { name, title, parts, is_brief: false });
         }
     }
     suites

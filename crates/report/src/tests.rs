@@ -8,6 +8,7 @@ use results::{
     TransactionMix, Warning, WarningKind,
 };
 
+mod atlas;
 mod browser;
 mod comparisons;
 mod content;

@@ -161,45 +161,71 @@ pub struct Difference {
     pub values: Vec<String>,
 }
 
+/// Condition of a run besides its drive and its loads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunCondition {
+    /// Name of the property, such as `model version`.
+    pub what: &'static str,
+    /// Its value.
+    pub value: String,
+}
+
+/// Name of the condition that differs by suite.
+const PRECONDITIONING: &str = "preconditioning";
+
+/// Conditions of `run`, in the order in which differences are listed; that of its preconditioning
+/// over all of its suites.
+pub fn run_conditions(run: &Run) -> Vec<RunCondition> {
+    let suites = suites(run);
+    conditions_with(run, preconditionings(run, &suites))
+}
+
+fn conditions_with(run: &Run, preconditioning: String) -> Vec<RunCondition> {
+    let kind = if run.target.kind.is_model() { "model" } else { "real drive" };
+    [
+        ("format", run.target.format.clone()),
+        ("host", run.target.host.clone()),
+        (PRECONDITIONING, preconditioning),
+        ("protocol", run.protocol.clone()),
+        ("kind of target", kind.to_owned()),
+        ("model version", run.model_version.map_or("none".to_owned(), |it| it.to_string())),
+        ("program version", run.floatgate_version.clone()),
+        ("time lapse", run.target.time_lapse.to_string()),
+        ("compressible data", compressible(run)),
+    ]
+    .map(|(what, value)| RunCondition { what, value })
+    .into()
+}
+
+fn suites(run: &Run) -> Vec<&str> {
+    let mut suites: Vec<&str> = run.steps.iter().map(|step| step.suite.as_str()).collect();
+    suites.dedup();
+    suites
+}
+
+/// The preconditionings of `suites` in `run`, each once.
+fn preconditionings(run: &Run, suites: &[&str]) -> String {
+    let mut told: Vec<String> = suites.iter().map(|suite| preconditioning(run, suite)).collect();
+    told.dedup();
+    told.join(", ")
+}
+
 /// Lists differences between `runs` other than the measurements: results of different model
 /// versions, for one, are never compared without saying so.
 pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
-    let difference = |what: &str, value: fn(&Run) -> String| Difference {
-        what: what.to_owned(),
-        values: runs.iter().map(|run| value(run.borrow())).collect(),
+    let has = |run: &Run, suite: &str| run.steps.iter().any(|step| step.suite == suite);
+    let conditions = |run: &Run| {
+        let mut common = suites(run);
+        common.retain(|suite| runs.iter().all(|run| has(run.borrow(), suite)));
+        conditions_with(run, preconditionings(run, &common))
     };
-    let version = |run: &Run| run.model_version.map_or("none".to_owned(), |it| it.to_string());
-    let kind = |run: &Run| match run.target.kind {
-        TargetKind::Model => "model".to_owned(),
-        TargetKind::BlockDevice | TargetKind::File | TargetKind::Nbd | TargetKind::Remote => {
-            "real drive".to_owned()
-        }
+    let all: Vec<Vec<RunCondition>> = runs.iter().map(|run| conditions(run.borrow())).collect();
+    let difference = |(index, first): (usize, &RunCondition)| Difference {
+        what: first.what.to_owned(),
+        values: all.iter().map(|conditions| conditions[index].value.clone()).collect(),
     };
-    let preconditioned = |run: &Run| {
-        let is_of_all = |suite: &&str| {
-            runs.iter().all(|run| run.borrow().steps.iter().any(|step| step.suite == **suite))
-        };
-        let mut suites: Vec<&str> = run.steps.iter().map(|step| step.suite.as_str()).collect();
-        suites.dedup();
-        let suites = suites.into_iter().filter(is_of_all);
-        let mut told: Vec<String> = suites.map(|suite| preconditioning(run, suite)).collect();
-        told.dedup();
-        told.join(", ")
-    };
-    let mut differences = vec![
-        difference("format", |run| run.target.format.clone()),
-        difference("host", |run| run.target.host.clone()),
-        Difference {
-            what: "preconditioning".to_owned(),
-            values: runs.iter().map(|run| preconditioned(run.borrow())).collect(),
-        },
-        difference("protocol", |run| run.protocol.clone()),
-        difference("kind of target", kind),
-        difference("model version", version),
-        difference("program version", |run| run.floatgate_version.clone()),
-        difference("time lapse", |run| run.target.time_lapse.to_string()),
-        difference("compressible data", compressible),
-    ];
+    let first = all.first().into_iter().flatten().enumerate();
+    let mut differences: Vec<Difference> = first.map(difference).collect();
     differences.extend(platforms(runs));
     differences.extend(models(runs));
     differences.retain(|it| it.values.iter().any(|value| *value != it.values[0]));

@@ -8,24 +8,15 @@ use crate::{Run, Step, StepKind};
 /// Names of formats in which drives are delivered: they are one condition for all drives.
 const DELIVERED: [&str; 3] = ["stock", "native", ""];
 
-/// Conditions of a measurement besides its load.
-#[derive(Clone, Debug, PartialEq)]
-struct Conditions {
-    format: String,
-    host: String,
-    compressible: String,
-    preconditioning: String,
-}
-
-impl Conditions {
-    fn of(run: &Run, step: &Step) -> Self {
-        Self {
-            format: format(run).to_owned(),
-            host: run.target.host.clone(),
-            compressible: format!("{} %", step.compressible_percent),
-            preconditioning: preconditioning(run, &step.suite),
-        }
-    }
+/// Conditions of a measurement besides its load, by name: only measurements that have all of them
+/// in common are drawn side by side and ranked.
+pub fn load_conditions(run: &Run, step: &Step) -> [(&'static str, String); 4] {
+    [
+        ("format", format(run).to_owned()),
+        ("host", run.target.host.clone()),
+        ("compressible data", format!("{} %", step.compressible_percent)),
+        ("preconditioning", preconditioning(run, &step.suite)),
+    ]
 }
 
 /// The format of the drive of `run`; empty for that in which it was delivered.
@@ -53,7 +44,7 @@ pub fn alike(runs: &[&Run]) -> Vec<Vec<usize>> {
     let loads = compare(runs);
     let conditions = |load: &Comparison, index: usize| {
         let step = runs[index].step(&load.entries[index].as_ref()?.step)?;
-        Some(Conditions::of(runs[index], step))
+        Some(load_conditions(runs[index], step))
     };
     let are_alike = |a: usize, b: usize| {
         let both = loads.iter().filter_map(|it| conditions(it, a).zip(conditions(it, b)));

@@ -25,6 +25,7 @@ pub mod mark;
 pub mod order;
 mod placement;
 pub mod points;
+pub mod price;
 pub mod published;
 pub mod repeats;
 mod run;

@@ -43,6 +43,8 @@ pub use self::reading::{
 };
 pub use self::row::{Confidence, FigureRow, Phase};
 
+use crate::price::Price;
+
 /// Name of the project's own table.
 pub const FILE: &str = "published/figures.csv";
 /// The table as it stands in its file.
@@ -66,6 +68,9 @@ pub struct FiguresError {
 pub const DATASHEETS_FILE: &str = "published/datasheets.csv";
 /// The table of data sheets as it stands in its file.
 pub const DATASHEETS: &str = include_str!("../published/datasheets.csv");
+
+/// Metric of the rows of prices, in US dollars.
+const PRICE_METRIC: &str = "price_usd";
 
 /// Reads a table of figures; `file` names it in errors.
 ///
@@ -100,6 +105,16 @@ pub fn figures_for<'a>(
         let same_size = |gb: f64| (gb - capacity_gb).abs() < 0.5;
         row.device == device && row.capacity_gb.is_some_and(same_size)
     })
+}
+
+/// Price that the table of data sheets has of the drive known as `device` with `capacity_gb` on its
+/// label; its note begins with the date.
+pub fn price(device: &str, capacity_gb: f64) -> Option<Price> {
+    let mut rows = figures_for(datasheets(), device, capacity_gb);
+    let row = rows.find(|row| row.metric == PRICE_METRIC)?;
+    let date = row.note.split(';').next().unwrap_or_default().trim();
+    let date = if date.is_empty() { row.document.clone() } else { date.to_owned() };
+    Some(Price { amount: row.value_low?, currency: "USD".into(), date })
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 #![expect(clippy::print_stdout, reason = "a tool of the workspace talks to who runs it")]
 
 mod applications;
+mod atlas;
 mod baseline;
 mod bench;
-mod gallery;
 mod validate;
 
 use std::path::PathBuf;
@@ -101,8 +101,8 @@ enum Figures {
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
-    /// Reviews every drive of the catalogue for the site
-    Gallery(gallery::Options),
+    /// Reviews every drive of the catalogue, and makes the atlas of the site
+    Atlas(atlas::Options),
     /// Measures one case in this process
     #[command(hide = true)]
     BenchCase {
@@ -144,7 +144,7 @@ fn main() -> Result<()> {
         Figures::CrossValidate { from: Some(file), .. } => validate::cross::take_from(&file),
         Figures::CrossValidate { drives, from: None } => validate::cross::run(&drives),
         Figures::Baseline { drives } => baseline::run(&drives),
-        Figures::Gallery(options) => gallery::provide(&options),
+        Figures::Atlas(options) => atlas::provide(&options),
         Figures::Bench { case, json } => bench::run_all(&case, json),
         Figures::BenchNbd { rounds, seconds, promises, folder, realtime, json } => {
             let (of_promises, is_realtime) = (promises, realtime);

@@ -11,9 +11,10 @@ use xtask::program::{said, succeeds};
 /// Widths of windows, in pixels.
 const WIDTHS: [u32; 3] = [390, 820, 1440];
 /// Pages that have everything: text, code, wide tables, cards, interfaces.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "index.html",
     "gallery.html",
+    "atlas/index.html",
     "interfaces.html",
     "docs/start.html",
     "docs/guide/test-a-real-drive.html",

@@ -81,7 +81,17 @@ enable = false
 [output.html.search]
 limit-results = 30
 ";
-/// Additional style of the documents: wide tables scroll, and cards of the gallery.
+/// Chapter that leads to the atlas.
+const GALLERY: &str = "\
+# Gallery
+
+[The atlas](atlas/index.html) has every drive of the catalogue: one table to sort and filter, a \
+review of each, comparisons of up to five. `floatgate atlas` makes such pages of your own runs.
+
+[Validation](docs/internals/validation.md) and [its charts](docs/gallery/validation.html) set \
+each figure of the models beside the published one.
+";
+/// Additional style of the documents: wide tables scroll.
 const STYLE: &str = include_str!("site.css");
 
 /// A book for mdBook.
@@ -112,21 +122,10 @@ impl Book {
             chapters.insert(in_book(path), relinked(path, text, &mut files));
         }
         chapters.insert("interfaces.md".into(), INTERFACES.to_owned());
+        chapters.insert("gallery.md".into(), GALLERY.to_owned());
+        let charts = PathBuf::from("docs/gallery/validation.html");
+        files.insert(charts.clone(), root().join(charts));
         Ok(Self { chapters, files, summary })
-    }
-
-    /// Adds the page that leads to the reviews.
-    pub(super) fn add_gallery(&mut self, cards: &str) {
-        let text = format!(
-            "# Gallery\n\nReviews of every drive of the catalogue, each as `floatgate review` \
-             writes it: one file that works offline.\nA drive is marked *validated* if published \
-             measurements confirm its model; [Validation](docs/internals/validation.md) and \
-             [its charts](docs/gallery/validation.html) set each figure beside the published one.\n\
-             \n{cards}"
-        );
-        self.chapters.insert("gallery.md".into(), text);
-        let chart = PathBuf::from("docs/gallery/validation.html");
-        self.files.insert(chart.clone(), root().join(chart));
     }
 
     /// Writes the book as mdBook reads it.

@@ -12,7 +12,7 @@ use super::{Cli, Recording, Volume};
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Measure and compare",
-        &["review", "run", "plan", "compare", "runs", "workloads", "protocols", "trace"],
+        &["review", "run", "plan", "compare", "atlas", "runs", "workloads", "protocols", "trace"],
     ),
     ("Model and predict", &["drives", "app", "sweep", "fit", "validate"]),
     ("Serve storage", &["volume", "dashboard"]),

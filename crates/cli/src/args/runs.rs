@@ -1,8 +1,9 @@
-//! Arguments of `floatgate runs` and `floatgate compare`.
+//! Arguments of `floatgate runs`, `floatgate compare` and `floatgate atlas`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lab::results::price::Price;
 
 use crate::regression::Limit;
 
@@ -83,4 +84,37 @@ pub(crate) struct Compare {
     /// Print the runs as JSON and write no review
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `floatgate atlas`.
+#[derive(Debug, Args)]
+pub(crate) struct Atlas {
+    /// Runs: paths, names, or the beginnings of names [default: every finished one of the folder]
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Folder that holds the runs
+    #[arg(long, default_value = "runs", value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Folder for the pages, which is made
+    #[arg(long, default_value = "atlas", value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Write into a folder that exists
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Leave out the drives of the catalogue that no run is of
+    #[arg(long)]
+    pub(crate) runs_only: bool,
+    /// Price of a drive with its currency and date, such as px600-2600=12000USD@2014-06; may be
+    /// repeated
+    #[arg(long = "price", value_name = "DRIVE=PRICE", value_parser = priced)]
+    pub(crate) prices: Vec<(String, Price)>,
+}
+
+/// Reads `px600-2600=12000USD@2014-06`.
+fn priced(text: &str) -> Result<(String, Price), String> {
+    let (drive, price) = text
+        .rsplit_once('=')
+        .filter(|(drive, _)| !drive.is_empty())
+        .ok_or_else(|| format!("`{text}` names no drive, as in px600-2600=12000USD@2014-06"))?;
+    Ok((drive.to_owned(), price.parse()?))
 }

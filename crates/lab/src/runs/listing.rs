@@ -82,7 +82,7 @@ impl Runs {
     }
 
     /// The review that shows the run in the folder `path`, where it has one.
-    fn page_of(&self, path: &Path) -> Option<PathBuf> {
+    pub fn page_of(&self, path: &Path) -> Option<PathBuf> {
         let name = fs::read_to_string(path.join(PAGE)).ok()?;
         let page = self.root.join(&name);
         let is_page = page.extension().is_some_and(|it| it == "html") && page.is_file();

@@ -41,7 +41,11 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     more.extend(climate::charts(suite, id));
     more.extend(heatmap::charts(suite, id));
     let (title, lead) = (title(first), verdicts(&taken));
-    let numbers = numbers(&taken) + &media::numbers(suite);
+    let mut numbers = numbers(&taken) + &media::numbers(suite);
+    if suite.is_brief {
+        more.clear();
+        numbers.clear();
+    }
     let (charts, more) = (charts.as_slice(), more.as_slice());
     Group { title: &title, lead: &lead, charts, more, numbers: &numbers }.html()
 }
@@ -51,7 +55,9 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
 pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     let taken = suite.preconditions();
     let [throughput, others @ ..] = metrics(&taken);
-    let spread = if taken.len() <= BANDED_MAX { bands(&taken, id) } else { tails(&taken, id) };
+    // Bands take three lines a run, and as much of a page as all other charts of the suite.
+    let is_banded = taken.len() <= BANDED_MAX && !suite.is_brief;
+    let spread = if is_banded { bands(&taken, id) } else { tails(&taken, id) };
     let mut charts = vec![over_time(&taken, throughput, EXPLAIN[0], id), spread];
     let others = others.into_iter().zip(&EXPLAIN[1..]);
     charts.extend(others.map(|(metric, explain)| match *explain {

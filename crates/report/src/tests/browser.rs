@@ -97,15 +97,36 @@ fn unguarded(page: &str) -> String {
     format!("{}{BEFORE}{}", &page[..from], &page[to..])
 }
 
-/// `page` with the driver at its end, which measures the texts of `pages`, too.
-fn driven(page: &str, pages: &[(&str, String)]) -> String {
+/// Returns what `driver` leaves after it used `page`; absent without a browser.
+pub(super) fn driven_to_its_end(page: &str, driver: &str) -> Option<Value> {
+    let browser = browser()?;
+    let page = with_driver(page, driver);
+    // Virtual time stands still for no thread in the background: on a machine that does much else
+    // the browser may end while one still makes a picture.
+    let (mut dom, mut said) = opened(browser, &page);
+    for _ in 1..ATTEMPTS {
+        if dom.contains(SEEN) {
+            break;
+        }
+        (dom, said) = opened(browser, &page);
+    }
+    assert!(dom.contains(SEEN), "{said}");
+    Some(seen(&dom))
+}
+
+fn with_driver(page: &str, driver: &str) -> String {
+    let page = unguarded(page);
+    let body = page.strip_suffix("</body></html>\n").unwrap();
+    format!("{body}<script>{driver}</script></body></html>\n")
+}
+
+/// The driver, which measures the texts of `pages`, too.
+fn driver(pages: &[(&str, String)]) -> String {
     let pages: Vec<(&str, String)> =
         pages.iter().map(|(name, page)| (*name, unguarded(page))).collect();
     // Only strings hold a `<`, and only there could it end the script.
     let pages = serde_json::to_string(&pages).unwrap().replace('<', "\\u003c");
-    let page = unguarded(page);
-    let body = page.strip_suffix("</body></html>\n").unwrap();
-    format!("{body}<script>const PAGES = {pages};{DRIVER}</script></body></html>\n")
+    format!("const PAGES = {pages};{DRIVER}")
 }
 
 /// Pages whose texts are measured: one run with many warnings, a review, a comparison of drives
@@ -145,19 +166,8 @@ fn seen(dom: &str) -> Value {
 
 #[test]
 fn a_reader_can_hide_zoom_switch_and_save() {
-    let Some(browser) = browser() else { return };
-    let page = driven(&review(&review_of_two(), TITLE), &measured_pages());
-    // Virtual time stands still for no thread in the background: on a machine that does much else
-    // the browser may end while one still makes a picture.
-    let (mut dom, mut said) = opened(browser, &page);
-    for _ in 1..ATTEMPTS {
-        if dom.contains(SEEN) {
-            break;
-        }
-        (dom, said) = opened(browser, &page);
-    }
-    assert!(dom.contains(SEEN), "{said}");
-    let seen = seen(&dom);
+    let page = review(&review_of_two(), TITLE);
+    let Some(seen) = driven_to_its_end(&page, &driver(&measured_pages())) else { return };
     assert_eq!(seen["faults"], serde_json::json!([]), "{seen}");
     let layout = seen["layout"].as_array().unwrap();
     assert!(layout.is_empty(), "{} texts lie wrong: {layout:#?}", layout.len());

@@ -1,0 +1,88 @@
+//! Price of a drive, and of each gigabyte, of each request a second, of each terabyte written.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Price of a drive at a date.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Price {
+    /// Amount, above 0, in `currency`.
+    pub amount: f64,
+    /// Currency, three letters of ISO 4217: `USD`.
+    pub currency: String,
+    /// Date, or a part of it: `2014-06-24`, `2014-06`, `2014`.
+    pub date: String,
+}
+
+impl Price {
+    /// Price of each decimal gigabyte of a capacity.
+    pub fn per_gb(&self, user_gb: f64) -> Option<f64> {
+        self.per(user_gb)
+    }
+
+    /// Price of each thousand requests a second.
+    pub fn per_thousand_iops(&self, iops: f64) -> Option<f64> {
+        self.per(iops / 1e3)
+    }
+
+    /// Price of each terabyte that may be written over the warranty.
+    pub fn per_tb_written(&self, endurance_pb: f64) -> Option<f64> {
+        self.per(endurance_pb * 1e3)
+    }
+
+    fn per(&self, amount: f64) -> Option<f64> {
+        (amount > 0.0).then(|| self.amount / amount)
+    }
+}
+
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.amount, self.currency, self.date)
+    }
+}
+
+/// Reads `12000USD@2014-06`.
+impl FromStr for Price {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || format!("`{text}` is no price with its date, such as 12000USD@2014-06");
+        let (sum, date) = text.split_once('@').ok_or_else(refused)?;
+        let at = sum.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(refused)?;
+        let (amount, currency) = sum.split_at(at);
+        let amount: f64 = amount.trim().parse().map_err(|_| refused())?;
+        let is_currency = currency.len() == 3 && currency.bytes().all(|it| it.is_ascii_uppercase());
+        if !(amount.is_finite() && amount > 0.0 && is_currency && is_date(date)) {
+            return Err(refused());
+        }
+        Ok(Self { amount, currency: currency.to_owned(), date: date.to_owned() })
+    }
+}
+
+/// True of a year, a year and a month, or a day.
+fn is_date(text: &str) -> bool {
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    let digits = text.bytes().all(|it| it.is_ascii_digit() || it == b'-');
+    digits && [&[4][..], &[4, 2], &[4, 2, 2]].contains(&lengths.as_slice())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_has_amount_currency_and_date() {
+        let price: Price = "12000USD@2014-06".parse().unwrap();
+        assert_eq!(price.to_string(), "12000 USD (2014-06)");
+        assert_eq!(price.per_gb(2400.0), Some(5.0));
+        assert_eq!(price.per_thousand_iops(120_000.0), Some(100.0));
+        assert_eq!(price.per_tb_written(12.0), Some(1.0));
+        assert_eq!(price.per_gb(0.0), None);
+        for text in
+            ["12000", "12000USD", "USD@2014", "0USD@2014", "1usd@2014", "1USD@June", "1USD@"]
+        {
+            let error = text.parse::<Price>().unwrap_err();
+            assert!(error.contains("such as 12000USD@2014-06"), "{text}: {error}");
+        }
+    }
+}
