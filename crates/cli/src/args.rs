@@ -338,6 +338,9 @@ pub(crate) struct Review {
         value_parser = quantity::within(1..=99_u32), conflicts_with = "resume",
         help_heading = "Results")]
     pub(crate) repeat: Option<u32>,
+    /// Write verdict and sheet on one page of A4, too, beside the review
+    #[arg(long, help_heading = "Results")]
+    pub(crate) one_page: bool,
     /// Exit with status 3 if a preconditioning or rounds did not reach steady state
     #[arg(long, help_heading = "Results")]
     pub(crate) require_steady: bool,

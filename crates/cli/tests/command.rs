@@ -722,6 +722,16 @@ fn runs_are_compared_by_the_beginnings_of_their_names() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(stdout(&output), "x.html\n");
     assert!(dir.path().join("x.html").is_file());
+    let priced = |drive: &str| {
+        let price = format!("{drive}=12800USD@2010");
+        let more = ["--price", &price, "--one-page", "--out", "y.html"];
+        floatgate_in(dir.path(), &[&["compare", &names[0]], more.as_slice()].concat())
+    };
+    assert!(stderr(&priced("px600-2600")).contains("no run is of this drive"));
+    let output = priced("iodrive-duo");
+    assert_eq!(stdout(&output), "y.html\ny-one-page.html\n", "{output:?}");
+    assert!(fs::read_to_string(dir.path().join("y.html")).unwrap().contains("12,800 USD (2010)"));
+    assert!(dir.path().join("y-one-page.html").is_file());
 
     let resumed = floatgate_in(dir.path(), &["review", "--resume", &names[0]]);
     assert_eq!(resumed.status.code(), Some(2));

@@ -240,6 +240,12 @@ impl Runs {
     }
 }
 
+/// Path beside the review at `page` of its verdict and sheet on one page.
+pub fn one_page_of(page: &Path) -> PathBuf {
+    let stem = page.file_stem().unwrap_or_default().to_string_lossy();
+    page.with_file_name(format!("{stem}-one-page.html"))
+}
+
 /// The folder of one run that is under way.
 #[derive(Debug)]
 pub struct Folder {

@@ -207,6 +207,17 @@ impl Chart {
         html
     }
 
+    /// The chart with at most `limit` points a line, among them its extremes; of other bodies the
+    /// same chart.
+    pub(crate) fn thinned(mut self, limit: usize) -> Self {
+        if let Body::Lines(all, _) = &mut self.body {
+            for series in all {
+                series.points = decimate::decimate(&series.points, limit);
+            }
+        }
+        self
+    }
+
     /// The chart on a linear axis, where it would be logarithmic and some value has no logarithm.
     fn on_sound_axis(&self) -> Option<Self> {
         let (Body::Lines(series, _) | Body::Bands(series, _) | Body::Curve(series)) = &self.body

@@ -38,18 +38,24 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
     let ranked = RankedRuns::all(subjects);
     html.extend(ranked.iter().map(RankedRuns::points));
     let whom: String = ranked.iter().map(RankedRuns::bottom_line).collect();
-    let bottom_line = whom + &bottom_line(subjects, &cases);
-    if !bottom_line.is_empty() {
-        let _ = write!(
-            html,
-            "<h3>Bottom line</h3><p class=\"bottom-line\">{}</p>",
-            Text(bottom_line.trim_start()),
-        );
-    }
+    html.push_str(&concluded(&(whom + &bottom_line(subjects, &cases))));
     html.push_str(&unvalidated(subjects));
     html.push_str(&not_told(subjects));
     html + "<p class=\"small\">Every sentence follows from figures of this page and the limit that \
             is shown with it; nothing is added by hand.</p></section>\n"
+}
+
+/// The bottom line on `subjects` alone: for whom each drive is; empty where none are alike.
+pub(crate) fn of_whom(subjects: &[Subject<'_>]) -> String {
+    let whom: String = RankedRuns::all(subjects).iter().map(RankedRuns::bottom_line).collect();
+    concluded(&whom)
+}
+
+fn concluded(bottom_line: &str) -> String {
+    match bottom_line.trim_start() {
+        "" => String::new(),
+        text => format!("<h3>Bottom line</h3><p class=\"bottom-line\">{}</p>", Text(text)),
+    }
 }
 
 /// Returns the loads whose ratios are withheld, by reason; empty without any.

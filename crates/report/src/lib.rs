@@ -23,6 +23,7 @@ mod first_screen;
 mod host_difference;
 mod method;
 mod number;
+mod one_page;
 mod order;
 mod overview;
 mod page;
@@ -69,6 +70,11 @@ pub fn review(runs: &[Run], title: &str) -> String {
 /// preconditionings.
 pub fn brief(runs: &[Run], title: &str) -> String {
     page::page(runs, title, true)
+}
+
+/// Verdict and sheet on one page of A4, beside [`review`].
+pub fn one_page(runs: &[Run], title: &str) -> String {
+    page::on_one_page(runs, title)
 }
 
 /// The data of every chart of [`review`], whole: what a page draws may be thinned out.

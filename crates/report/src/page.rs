@@ -13,8 +13,8 @@ use crate::summary::applications;
 use crate::text::{Text, anchor};
 use crate::validation::{self, Validation};
 use crate::{
-    comparison, conclusion, conditions, first_screen, method, overview, platform, provenance,
-    published, suite, summary, sweep,
+    comparison, conclusion, conditions, first_screen, method, one_page, overview, platform,
+    provenance, published, suite, summary, sweep,
 };
 
 const STYLE: &str = concat!(
@@ -25,6 +25,7 @@ const STYLE: &str = concat!(
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const LICENCE: &str = include_str!("../assets/vendor/uPlot.LICENSE.txt");
 const SCRIPT: &str = include_str!("../assets/page.js");
+const ONE_PAGE_STYLE: &str = include_str!("../assets/one_page.css");
 const ATLAS_STYLE: &str = include_str!("../assets/atlas.css");
 const ATLAS_SCRIPT: &str = include_str!("../assets/atlas.js");
 
@@ -62,6 +63,21 @@ pub(crate) fn page(runs: &[Run], title: &str, is_brief: bool) -> String {
     html.push_str(&platform::section(&subjects));
     html.push_str(&provenance::footer(&subjects));
     html + "</main></div>" + &end()
+}
+
+/// The page of verdict and sheet, which has no script.
+pub(crate) fn on_one_page(runs: &[Run], title: &str) -> String {
+    let subjects = subjects(runs);
+    let suites = suites(&subjects);
+    let title = &titled(&subjects, title);
+    let style = [STYLE, ONE_PAGE_STYLE].concat();
+    let body = one_page::body(&subjects, &suites, runs, title);
+    format!(
+        "{}<body class=\"one-page {}{}\"><main>{body}</main></body></html>\n",
+        head_with(title, &style, &[]),
+        origin(&subjects).0,
+        if subjects.len() >= one_page::CROWDED_MIN { " crowded" } else { "" },
+    )
 }
 
 /// The class of the page, and the words behind its title, by where its figures come from.

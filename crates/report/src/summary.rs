@@ -4,6 +4,7 @@
 pub(crate) mod applications;
 mod devices;
 mod host_cost;
+mod price;
 mod snia;
 
 use std::fmt::Write as _;
@@ -35,17 +36,24 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
         comparisons.iter().filter(|it| it.kind == StepKind::Precondition).collect();
     let mut html = String::from("<section id=\"summary\"><h2>Summary</h2>\n");
     html.push_str(&table(subjects, "The last five rounds of each preconditioning", &settled, true));
-    html.push_str(&table(
-        subjects,
-        "Primary test: each workload at T16Q16, else at its greatest load",
-        &shown(&comparisons),
-        false,
-    ));
+    html.push_str(&primary_of(subjects, &comparisons));
     html.push_str(&applications::part(subjects));
     html.push_str(&devices::part(subjects));
     html.push_str(&host_cost::part(subjects, &representative(&comparisons)));
+    html.push_str(&price::part(subjects));
     html.push_str(&snia::section(suites));
     html + "</section>\n"
+}
+
+/// The table of the primary test.
+pub(crate) fn primary(subjects: &[Subject<'_>]) -> String {
+    let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
+    format!("<section id=\"summary\">{}</section>\n", primary_of(subjects, &compare(&runs)))
+}
+
+fn primary_of(subjects: &[Subject<'_>], comparisons: &[Comparison]) -> String {
+    let title = "Primary test: each workload at T16Q16, else at its greatest load";
+    table(subjects, title, &shown(comparisons), false)
 }
 
 /// Of every workload that was measured, the comparison of the most runs; of these the one at the

@@ -15,6 +15,7 @@ mod content;
 mod header;
 mod judgement;
 mod markup;
+mod one_page;
 mod pages;
 mod snia;
 mod suites;

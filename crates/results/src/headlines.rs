@@ -60,6 +60,14 @@ pub struct Headlines {
     pub write_place: Option<(usize, usize)>,
 }
 
+/// 4K random writes that `run` measured in each second of steady state; absent where it did not,
+/// or a warning puts them in doubt.
+pub fn settled_write_iops(run: &Run) -> Option<f64> {
+    let step = Headline::Write.step(run)?;
+    let is_sound = run.is_settled(step) == Some(true) && run.distrusted(step).is_none();
+    Headline::Write.of_step(run, step).filter(|_| is_sound)
+}
+
 impl Headlines {
     /// Reads the numbers of `run`.
     pub fn of(run: &Run) -> Self {

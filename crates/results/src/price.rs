@@ -1,10 +1,11 @@
 //! Price of a drive, and of each gigabyte, of each request a second, of each terabyte written.
 
-use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// Price of a drive at a date.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Price {
     /// Amount, above 0, in `currency`.
     pub amount: f64,
@@ -32,12 +33,6 @@ impl Price {
 
     fn per(&self, amount: f64) -> Option<f64> {
         (amount > 0.0).then(|| self.amount / amount)
-    }
-}
-
-impl fmt::Display for Price {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({})", self.amount, self.currency, self.date)
     }
 }
 
@@ -73,7 +68,7 @@ mod tests {
     #[test]
     fn a_price_has_amount_currency_and_date() {
         let price: Price = "12000USD@2014-06".parse().unwrap();
-        assert_eq!(price.to_string(), "12000 USD (2014-06)");
+        assert_eq!((price.currency.as_str(), price.date.as_str()), ("USD", "2014-06"));
         assert_eq!(price.per_gb(2400.0), Some(5.0));
         assert_eq!(price.per_thousand_iops(120_000.0), Some(100.0));
         assert_eq!(price.per_tb_written(12.0), Some(1.0));

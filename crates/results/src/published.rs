@@ -37,7 +37,7 @@ use thiserror::Error;
 pub use self::condition::{Loads, Metric, Range, compressible, is_of};
 pub use self::figure::Figure;
 pub use self::peers::{Peer, peers};
-pub use self::property::{Property, properties};
+pub use self::property::{Property, data_sheet, properties, property};
 pub use self::reading::{
     ANY, Over, Part, Reading, burst, is_from_listed_stalls, is_typical, tolerance,
 };

@@ -6,6 +6,7 @@ mod storage;
 use serde::{Deserialize, Serialize};
 
 use crate::mark::{is_unset, marked};
+use crate::price::Price;
 use crate::published::is_from_listed_stalls;
 use crate::{
     ApplicationFigures, Bin, Figure, LatencySummary, Lateness, NandWrites, Sample, Spread, Steady,
@@ -94,6 +95,13 @@ pub struct Target {
     /// and of real drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_limits: Option<HostLimits>,
+    /// Price, where one was published or stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// Amount that the maker says may be written over the warranty, in decimal petabytes; absent
+    /// where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endurance_pb: Option<f64>,
     /// Specification sheet, row by row.
     pub sheet: Vec<SheetRow>,
 }
@@ -116,8 +124,16 @@ impl Target {
             host_map_bytes: None,
             host_stall_ms_max: None,
             host_limits: None,
+            price: None,
+            endurance_pb: None,
             sheet: Vec::new(),
         }
+    }
+
+    /// Capacity that the host sees of all devices together, in bytes.
+    pub const fn user_capacity_all_bytes(&self) -> u64 {
+        let devices = if self.kind.has_capacity_of_each_device() { self.devices } else { 1 };
+        self.user_capacity_bytes * devices as u64
     }
 
     /// Heading on a report, with the mark of an unvalidated model.

@@ -77,6 +77,13 @@ pub(crate) struct Compare {
     /// Overwrite an existing file
     #[arg(long, requires = "out")]
     pub(crate) overwrite: bool,
+    /// Write verdict and sheets on one page of A4, too, beside the review
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) one_page: bool,
+    /// Price of a drive with its currency and date, such as px600-2600=12000USD@2014-06; may be
+    /// repeated
+    #[arg(long = "price", value_name = "DRIVE=PRICE", value_parser = priced)]
+    pub(crate) prices: Vec<(String, Price)>,
     /// Exit with status 6 if a later run is beyond a limit, such as 'p99>+10%' or 'iops<-5%', in
     /// percent of the first run; may be repeated
     #[arg(long, value_name = "LIMIT")]

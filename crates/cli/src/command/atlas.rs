@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use lab::results::Run;
-use lab::results::baseline::{self, Headline};
+use lab::results::baseline;
+use lab::results::headlines::settled_write_iops;
 use lab::results::price::Price;
 use lab::results::published;
 use lab::runs::{Runs, write_text};
@@ -159,16 +160,9 @@ impl Prices {
         let is_its =
             |drive: &&DriveSpec| run.target.kind.is_model() && drive.name == run.target.name;
         let drive = drives.iter().find(is_its);
-        let devices = if run.target.kind.has_capacity_of_each_device() {
-            f64::from(run.target.devices)
-        } else {
-            1.0
-        };
-        let user_gb = run.target.user_capacity_bytes as f64 * devices / 1e9;
+        let user_gb = run.target.user_capacity_all_bytes() as f64 / 1e9;
         let user_gb = (user_gb > 0.0).then_some(user_gb);
-        let write = Headline::Write;
-        let step = write.step(run).filter(|step| run.is_settled(step) == Some(true));
-        let writes = step.and_then(|step| write.of_step(run, step));
+        let writes = settled_write_iops(run);
         self.facts(&run.target.name, drive, user_gb, writes)
     }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use lab::results::Run;
-use lab::runs::{Runs, write_text};
+use lab::runs::{Runs, one_page_of, write_text};
 use lab::{Error, Kind};
 
 use crate::args::Compare;
@@ -15,18 +15,34 @@ const OUT: &str = "compare.html";
 pub(crate) fn compare(args: &Compare) -> Result<Ending> {
     check_limits(args)?;
     let runs = Runs::new(&args.dir);
-    let loaded: Vec<Run> =
+    let mut loaded: Vec<Run> =
         args.runs.iter().map(|asked| runs.load(asked)).collect::<Result<_, _>>()?;
+    for (drive, price) in &args.prices {
+        let mut its = loaded.iter_mut().filter(|run| run.target.name == *drive).peekable();
+        if its.peek().is_none() {
+            let text = format!("--price {drive}: no run is of this drive");
+            let hint = "name it as `floatgate runs` does";
+            return Err(Error::new(Kind::Input, text).hint(hint).into());
+        }
+        its.for_each(|run| run.target.price = Some(price.clone()));
+    }
     let judged = regression::judge(&args.fail_if, &loaded);
     if args.json {
         output::json(&loaded)?;
         judged.beyond.iter().chain(&judged.by_chance).for_each(|it| output::talk(it));
     } else {
         let out = args.out.clone().unwrap_or_else(|| setup::free_name(OUT));
-        setup::check_output(&out, args.overwrite)?;
+        let one_page = args.one_page.then(|| one_page_of(&out));
+        for path in std::iter::once(&out).chain(&one_page) {
+            setup::check_output(path, args.overwrite)?;
+        }
         write_text(&out, &report::review(&loaded, &title(&loaded)))?;
         judged.beyond.iter().chain(&judged.by_chance).try_for_each(|it| output::data(it))?;
         output::data(&out.display().to_string())?;
+        if let Some(one_page) = one_page {
+            write_text(&one_page, &report::one_page(&loaded, &title(&loaded)))?;
+            output::data(&one_page.display().to_string())?;
+        }
     }
     if !judged.unjudged.is_empty() {
         let limits = judged.unjudged.join(", ");

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use lab::results::SheetRow;
 use lab::results::mark::{UNVALIDATED_REASON, marked};
-use lab::results::published::{self, Property, properties};
+use lab::results::published::{self, data_sheet};
 use lab::runs::write_text;
 use lab::ssd::{DriveSpec, Fact, catalogue};
 use lab::subject::{find_drive, find_drive_text};
@@ -161,13 +162,8 @@ fn sheet(drive: &DriveSpec) -> String {
 /// Properties that were published of a drive, and that its model does not need.
 fn published_facts(drive: &DriveSpec) -> Vec<Fact> {
     let Some((device, capacity_gb)) = drive.published_as() else { return Vec::new() };
-    let fact = |it: Property| Fact {
-        group: "Data sheet".into(),
-        name: it.name,
-        value: it.value,
-        source: it.source,
-    };
-    properties(device, capacity_gb).into_iter().map(fact).collect()
+    let fact = |SheetRow { group, name, value, source }| Fact { group, name, value, source };
+    data_sheet(device, capacity_gb).into_iter().map(fact).collect()
 }
 
 fn described(drive: &DriveSpec) -> Value {

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use lab::driver::Drivers;
 use lab::results::{Run, StepKind, Warning, WarningKind};
 use lab::runner::Outcome;
-use lab::runs::{Folder, Runs};
+use lab::runs::{Folder, Runs, one_page_of, write_text};
 use lab::subject::Subject;
 use lab::target::access::Access;
 use lab::wanted::TargetSetup;
@@ -24,12 +24,18 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
     let measured = folders.and_then(|folders| carried_out(&folders, args));
     let measured = measured.inspect_err(|_| made.remove_empty())?;
     let first = measured.first().context("nothing was measured")?;
-    let path = runs.publish(&measured, &report::review(&measured, &first.target.heading()))?;
+    let title = first.target.heading();
+    let path = runs.publish(&measured, &report::review(&measured, &title))?;
+    let one_page = args.one_page.then(|| one_page_of(&path));
+    if let Some(one_page) = &one_page {
+        write_text(one_page, &report::one_page(&measured, &title))?;
+    }
     if args.json {
         output::json(&measured)?;
     } else {
         output::talk(&summary::shown(&measured, output::columns()));
         output::data(&path.display().to_string())?;
+        one_page.iter().try_for_each(|it| output::data(&it.display().to_string()))?;
     }
     ending(&measured, args)
 }

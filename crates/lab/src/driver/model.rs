@@ -27,6 +27,7 @@ mod recorded;
 mod space;
 
 use blockio::Nanos;
+use results::published::{data_sheet, price, property};
 use results::{Environment, HostLimits, Interval, PlatformRow, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
 use workload::{Span, Workload};
@@ -222,9 +223,19 @@ impl Model {
     }
 }
 
+/// Metric of rated endurance in published rows and in drive files.
+const ENDURANCE: &str = "endurance_pbw";
+
 impl Driver for Model {
     fn target(&self) -> Target {
-        let sheet = self.spec.sheet(&self.setup.format).into_iter();
+        let sheet = self.spec.sheet(&self.setup.format).into_iter().map(|fact| SheetRow {
+            group: fact.group,
+            name: fact.name,
+            value: fact.value,
+            source: fact.source,
+        });
+        let published = self.spec.published_as();
+        let stated = published.map(|(device, gb)| data_sheet(device, gb));
         Target {
             kind: TargetKind::Model,
             name: self.spec.name.clone(),
@@ -240,14 +251,12 @@ impl Driver for Model {
             host_map_bytes: self.drive.host_map().map(|bytes| bytes.0),
             host_stall_ms_max: self.spec.host_stall_ms_max(&self.setup.host),
             host_limits: host_limits(&self.spec, &self.setup.host),
-            sheet: sheet
-                .map(|fact| SheetRow {
-                    group: fact.group,
-                    name: fact.name,
-                    value: fact.value,
-                    source: fact.source,
-                })
-                .collect(),
+            price: published.and_then(|(device, gb)| price(device, gb)),
+            endurance_pb: self
+                .spec
+                .stated(ENDURANCE, &self.setup.format, false)
+                .or_else(|| published.and_then(|(device, gb)| property(device, gb, ENDURANCE))),
+            sheet: sheet.chain(stated.unwrap_or_default()).collect(),
         }
     }
 

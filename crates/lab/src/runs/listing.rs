@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{
     ORDER, PAGE, RUN, STEPS, SWEEP_POINTS, SWEEP_RESULT, is_order_of_sweep, read, read_json,
 };
-use super::{Order, Runs, progress_file};
+use super::{Order, Runs, one_page_of, progress_file};
 use crate::{Error, Kind};
 
 /// One run of a folder.
@@ -75,8 +75,11 @@ impl Runs {
         let Some(page) = page else { return Ok(size_bytes) };
         let is_shown = |name: String| self.page_of(&self.root.join(name)).as_ref() == Some(&page);
         if !self.names().into_iter().any(is_shown) {
-            size_bytes += fs::metadata(&page).map_or(0, |it| it.len());
-            fs::remove_file(&page).map_err(|source| failed(&page, source))?;
+            let one_page = Some(one_page_of(&page)).filter(|it| it.is_file());
+            for page in std::iter::once(page).chain(one_page) {
+                size_bytes += fs::metadata(&page).map_or(0, |it| it.len());
+                fs::remove_file(&page).map_err(|source| failed(&page, source))?;
+            }
         }
         Ok(size_bytes)
     }

@@ -25,6 +25,8 @@ type Percentile = (&'static str, fn(&LatencySummary) -> Option<u64>);
 /// The lines of the bands.
 const SPREAD: [Percentile; 3] =
     [("median", |it| it.p50_ns()), ("p99", |it| it.p99_ns()), ("p99.9", |it| it.p999_ns())];
+/// Points of each line of a brief page: two for each six pixels of a chart.
+const BRIEF_POINTS_MAX: usize = 120;
 /// Rows of the table of numbers at most.
 const ROWS_MAX: usize = 24;
 
@@ -43,6 +45,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let (title, lead) = (title(first), verdicts(&taken));
     let mut numbers = numbers(&taken) + &media::numbers(suite);
     if suite.is_brief {
+        charts = charts.into_iter().map(|chart| chart.thinned(BRIEF_POINTS_MAX)).collect();
         more.clear();
         numbers.clear();
     }

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,15 +66,30 @@ fn browser() -> Option<&'static str> {
 /// Opens `page` in the browser. Returns the resulting DOM, and the log of the browser.
 fn opened(browser: &str, page: &str) -> (String, String) {
     let folder = TempDir::new().unwrap();
-    let (html, dom, said) =
-        (folder.path().join("page.html"), folder.path().join("dom"), folder.path().join("said"));
+    run_in(folder.path(), browser, page, "--dump-dom")
+}
+
+/// Sheets of paper that `page` takes in print; absent without a browser.
+pub(super) fn sheets_of_paper(page: &str) -> Option<usize> {
+    let folder = TempDir::new().unwrap();
+    let print = format!("--print-to-pdf={}", folder.path().join("page.pdf").display());
+    let (_, said) = run_in(folder.path(), browser()?, page, &print);
+    let pdf = fs::read(folder.path().join("page.pdf")).expect(&said);
+    let count = |of: &[u8]| pdf.windows(of.len()).filter(|it| *it == of).count();
+    // The tree of pages is of the type that begins likewise.
+    Some(count(b"/Type /Page") - count(b"/Type /Pages"))
+}
+
+/// Does with `page` as `what` tells the browser. Returns its output and its log.
+fn run_in(folder: &Path, browser: &str, page: &str, what: &str) -> (String, String) {
+    let (html, dom, said) = (folder.join("page.html"), folder.join("dom"), folder.join("said"));
     fs::write(&html, page).unwrap();
     let child = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .args(["--enable-logging=stderr", "--disable-dev-shm-usage"])
-        .args(["--virtual-time-budget=20000", "--window-size=1300,2000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .args(["--virtual-time-budget=20000", "--window-size=1300,2000", what])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .arg(format!("file://{}", html.display()))
         .stdin(Stdio::null())
         .stdout(File::create(&dom).unwrap())

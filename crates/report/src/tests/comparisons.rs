@@ -38,6 +38,18 @@ fn a_workload_that_one_run_lacks_has_no_ratio_and_no_place() {
 }
 
 #[test]
+fn a_price_is_told_for_what_is_known_and_no_price_is_invented() {
+    let mut runs = review_of_two();
+    assert!(!review(&runs, TITLE).contains("<h3>Price</h3>"), "none is known");
+    runs[0].target.price = Some("12800USD@2010-01".parse().unwrap());
+    runs[0].target.endurance_pb = Some(8.0);
+    let told = bare(part(&review(&runs, TITLE), "<h3>Price</h3>", "</tbody>"));
+    assert!(told.contains("12,800 USD (2010-01)") && told.contains("20.0 USD"), "{told}");
+    assert!(told.contains("1.60 USD"), "for each TB written: {told}");
+    assert!(told.ends_with("high-performance––––"), "{told}");
+}
+
+#[test]
 fn each_load_names_the_first_by_each_metric_and_every_place_has_its_figure() {
     let third = run(Shape { format: "third", settled_iops: 60_000.0, ..STOCK });
     let mut runs = review_of_two();

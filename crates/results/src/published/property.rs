@@ -1,6 +1,8 @@
 //! Properties of drives that data sheets state and no run measures: endurance, warranty, weight,
 //! air, temperatures, interface, flash.
 
+use crate::SheetRow;
+
 use super::{Confidence, FigureRow, datasheets, figures, figures_for};
 
 /// Properties by the metric of their rows: the metric, its name, its unit.
@@ -61,7 +63,7 @@ pub fn properties(device: &str, capacity_gb: f64) -> Vec<Property> {
         .collect();
     let of_name = |(metric, name, unit): (&'static str, &'static str, &'static str)| {
         let its = rows.iter().filter(move |row| row.metric == metric);
-        its.filter_map(move |row| property(metric, name, unit, row))
+        its.filter_map(move |row| of_row(metric, name, unit, row))
     };
     let mut found: Vec<Property> = Vec::new();
     for property in NAMES.into_iter().flat_map(of_name) {
@@ -72,7 +74,24 @@ pub fn properties(device: &str, capacity_gb: f64) -> Vec<Property> {
     found
 }
 
-fn property(metric: &'static str, name: &str, unit: &str, row: &FigureRow) -> Option<Property> {
+/// Value of one of the [`properties`] of the whole drive; of a range its low end.
+pub fn property(device: &str, capacity_gb: f64, metric: &str) -> Option<f64> {
+    let its = |it: &Property| it.metric == metric && !it.is_of_module;
+    properties(device, capacity_gb).into_iter().find(its).map(|it| it.low)
+}
+
+/// [`properties`] as rows of a specification sheet.
+pub fn data_sheet(device: &str, capacity_gb: f64) -> Vec<SheetRow> {
+    let row = |it: Property| SheetRow {
+        group: "Data sheet".into(),
+        name: it.name,
+        value: it.value,
+        source: it.source,
+    };
+    properties(device, capacity_gb).into_iter().map(row).collect()
+}
+
+fn of_row(metric: &'static str, name: &str, unit: &str, row: &FigureRow) -> Option<Property> {
     let (low, high) = row.value_low.zip(row.value_high)?;
     if row.confidence == Confidence::Garbled {
         return None;
