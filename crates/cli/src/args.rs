@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use lab::results::price::Price;
 use study::fit::Free;
 
 pub(crate) use self::access::{AccessArgs, PromiseArgs};
@@ -460,6 +461,10 @@ pub(crate) struct Sweep {
     /// Load in decimal GB per day, for which the lifetime in years is reported
     #[arg(long, value_name = "GB", value_parser = quantity::amount)]
     pub(crate) load_gb_per_day: Option<f64>,
+    /// Price of the drive with its currency and date, such as 12000USD@2014-06, which the page
+    /// divides by capacity, rate and lifetime
+    #[arg(long, value_name = "PRICE")]
+    pub(crate) price: Option<Price>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Folder for the results

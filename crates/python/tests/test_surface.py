@@ -29,7 +29,7 @@ EVERYWHERE = {
 #: Options of one command that are no argument.
 EXCEPTIONS = {
     "run": {"out": "Run is a value that can be pickled; review() stores"},
-    "review": {},
+    "review": {"one-page": "a page for paper, which the command writes"},
     "plan": {},
     "fit": {},
     "validate": {"cross": "cross_validate()", "from": "Validation.rows are values",
@@ -40,8 +40,10 @@ EXCEPTIONS = {
             "runtime": "runs the application", "set": "runs the application",
             "timing": "runs the application", "model": "drives are values"},
     "compare": {"dir": "paths of runs", "out": "Comparison.save",
+                "one-page": "a page for paper, which the command writes",
+                "price": "arithmetic on Comparison.rows",
                 "fail-if": "an exit status; Comparison.rows has the ratios"},
-    "sweep": {}, "import_run": {},
+    "sweep": {"price": "arithmetic on the columns of a Sweep"}, "import_run": {},
 }
 #: Arguments of functions whose signature is that of a part.
 SIGNATURES = {"replay": fg._application._replay, "app": fg._application._replay}

@@ -65,6 +65,7 @@ pub(crate) fn sweep(dimensions: Vec<Dimension>, points: Vec<Point>) -> Sweep {
         queue_per_thread: 16,
         repeat: 1,
         load_gb_per_day: None,
+        price: None,
         dimensions,
         points,
     }

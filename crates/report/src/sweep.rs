@@ -33,7 +33,7 @@ struct SweepMetric {
     spread: Option<(Chance, f64)>,
 }
 
-const METRICS: [SweepMetric; 11] = [
+const METRICS: [SweepMetric; 14] = [
     SweepMetric {
         id: "iops",
         title: "Throughput",
@@ -121,6 +121,30 @@ const METRICS: [SweepMetric; 11] = [
         explain: "Mean retries per read once the program/erase cycles of the drive's file are used \
                   up, of data that was stored for the longest retention time in that file.",
         of: |settled| settled.lifetime?.read_retries_at_end_of_life,
+        spread: None,
+    },
+    SweepMetric {
+        id: "price-gb",
+        title: "Price of each GB",
+        unit: Unit::Plain,
+        explain: "The given price divided by the user capacity.",
+        of: |settled| settled.unit_prices?.per_gb,
+        spread: None,
+    },
+    SweepMetric {
+        id: "price-iops",
+        title: "Price of each 1,000 requests/s",
+        unit: Unit::Plain,
+        explain: "The given price divided by the rate in steady state.",
+        of: |settled| settled.unit_prices?.per_thousand_iops,
+        spread: None,
+    },
+    SweepMetric {
+        id: "price-written",
+        title: "Price of each TB written",
+        unit: Unit::Plain,
+        explain: "The given price divided by what the host can write in a lifetime.",
+        of: |settled| settled.unit_prices?.per_tb_written,
         spread: None,
     },
 ];
@@ -215,10 +239,13 @@ fn conditions(sweep: &Sweep) -> String {
         1 => "at full scale".to_owned(),
         k => format!("time lapse: 1/{k} of the capacity for 1/{k} of the time"),
     };
+    let price = sweep.price.as_ref().map_or(String::new(), |it| {
+        format!("; price {} {} ({})", number::whole(it.amount), it.currency, it.date)
+    });
     format!(
         "{}, format {}, host {}; each point purged, filled once in order, loaded until steady, for \
          twelve hours at most, and then loaded once more for the figures; {lapse}; seed {}, model \
-         version {}.",
+         version {}{price}.",
         sweep.id, sweep.format, sweep.host, sweep.seed, sweep.model_version,
     )
 }
@@ -464,6 +491,7 @@ mod tests {
             spread: None,
             write_amplification: Some(3.0),
             lifetime: None,
+            unit_prices: None,
         };
         Point { at, outcome: PointOutcome::Measured(Box::new(settled)) }
     }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::mark::{UNVALIDATED_REASON, is_unset, marked};
+use crate::price::Price;
 use crate::{LatencySummary, Spread};
 
 /// Key of the user capacity of the format, in decimal GB.
@@ -61,6 +62,9 @@ pub struct Sweep {
     pub repeat: u32,
     /// Load that the lifetime in years is for, in decimal GB a day; absent where none was given.
     pub load_gb_per_day: Option<f64>,
+    /// Price of the drive at every point; absent where none was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// Dimensions of the grid.
     pub dimensions: Vec<Dimension>,
     /// Every point, in the order of the grid; fewer when it was interrupted.
@@ -142,6 +146,20 @@ pub struct SettledDrive {
     /// Lifetime; absent where its endurance is not known, the host wrote nothing, or the drive was
     /// not in steady state.
     pub lifetime: Option<Lifetime>,
+    /// Price of what it gives; absent without a price of the sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit_prices: Option<UnitPrices>,
+}
+
+/// Prices of what a settled drive gives, in the currency of its sweep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnitPrices {
+    /// Price of each decimal gigabyte of the user capacity.
+    pub per_gb: Option<f64>,
+    /// Price of each thousand requests a second; absent where it was not in steady state.
+    pub per_thousand_iops: Option<f64>,
+    /// Price of each terabyte that the host may write in its lifetime; absent where that is.
+    pub per_tb_written: Option<f64>,
 }
 
 /// Host writes that a drive endures under a load, and the time that they last.
@@ -184,6 +202,24 @@ const fn is_single(repeat: &u32) -> bool {
 }
 
 impl Sweep {
+    /// The sweep with `price` for the drive of every point.
+    #[must_use]
+    pub fn priced(mut self, price: Price) -> Self {
+        for point in &mut self.points {
+            let PointOutcome::Measured(settled) = &mut point.outcome else { continue };
+            let settled_iops = settled.steady.then_some(settled.iops);
+            settled.unit_prices = Some(UnitPrices {
+                per_gb: price.per_gb(settled.user_capacity_gb),
+                per_thousand_iops: settled_iops.and_then(|iops| price.per_thousand_iops(iops)),
+                per_tb_written: settled
+                    .lifetime
+                    .and_then(|lifetime| price.per_tb_written(lifetime.host_writes_pb)),
+            });
+        }
+        self.price = Some(price);
+        self
+    }
+
     /// Heading on a report, with the mark of an unvalidated model.
     pub fn heading(&self) -> String {
         marked(&self.title, self.unvalidated)

@@ -253,6 +253,7 @@ impl SweepOrder {
             queue_per_thread: self.queue_per_thread,
             repeat: self.repeat,
             load_gb_per_day: self.load_gb_per_day,
+            price: None,
             dimensions: self.dimensions.clone(),
             points,
         })

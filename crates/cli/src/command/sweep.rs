@@ -61,6 +61,10 @@ pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
         made.remove_empty();
         return Err(error);
     }
+    let sweep = match &args.price {
+        Some(price) => sweep.priced(price.clone()),
+        None => sweep,
+    };
     let page = store.finish(&sweep, &report::sweep(&sweep))?;
     if args.json {
         output::json(&sweep)?;

@@ -22,6 +22,7 @@ fn settled(iops: f64) -> SettledDrive {
         spread: None,
         write_amplification: Some(3.0),
         lifetime: None,
+        unit_prices: None,
     }
 }
 
@@ -48,6 +49,27 @@ fn swept(threads: &[u32], queues: &[u32]) -> Sweep {
         title: "Duo <640>".into(),
         ..example::sweep(dimensions, points.collect())
     }
+}
+
+#[test]
+fn a_priced_sweep_divides_the_price_by_what_each_point_gives() {
+    let unsteady = |point: &mut Point| {
+        if let PointOutcome::Measured(settled) = &mut point.outcome {
+            settled.steady = false;
+        }
+    };
+    let mut of = swept(&[1000, 2000, 4000], &[1]);
+    assert!(!sweep(&of).contains("Price of each"), "no price is invented");
+    unsteady(&mut of.points[2]);
+    let of = of.priced("6400USD@2014-06".parse().unwrap());
+    let prices: Vec<[Option<f64>; 3]> = (of.points.iter())
+        .filter_map(|it| it.settled()?.unit_prices)
+        .map(|it| [it.per_gb, it.per_thousand_iops, it.per_tb_written])
+        .collect();
+    let expected = [Some(6400.0), Some(3200.0), None].map(|iops| [Some(10.0), iops, None]);
+    assert_eq!(prices, expected, "an unsettled rate has no price, nor has an unknown endurance");
+    let page = sweep(&of);
+    assert!(page.contains("price 6,400 USD (2014-06)"), "{page:.3000}");
 }
 
 #[test]

@@ -148,6 +148,7 @@ impl Setting {
             spread: None,
             write_amplification: summary.nand.and_then(|nand| nand.write_amplification()),
             lifetime: None,
+            unit_prices: None,
         };
         let lifetime = lifetime(&self.drive, &settled, self.load_gb_per_day);
         SettledDrive { lifetime, ..settled }

@@ -141,6 +141,7 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
         spread: None,
         write_amplification: Some(4.0),
         lifetime: None,
+        unit_prices: None,
     };
     let mut drive = ssd::catalogue::find("iodrive-duo").unwrap();
     let endurance = ssd::EnduranceSpec {

@@ -41,6 +41,7 @@ fn settled() -> SettledDrive {
         spread: None,
         write_amplification: None,
         lifetime: None,
+        unit_prices: None,
     }
 }
 
