@@ -53,23 +53,28 @@ const DAYS_A_YEAR: f64 = 365.25;
 
 /// The cells of a drive, one for each of [`columns`].
 pub(crate) fn cells(drive: &DriveSpec) -> Vec<Cell> {
-    let published = drive.published_as().map(|(device, gb)| properties(device, gb));
-    let facts = Facts { drive, published: published.unwrap_or_default() };
+    let formats = drive.formats();
+    let facts = Facts::new(drive, formats.first().map_or("", String::as_str));
     columns().map(|column| facts.cell(column)).collect()
 }
 
-/// The cell of a drive in the column `name`; unknown where there is no such column.
-pub(crate) fn cell_of(drive: &DriveSpec, name: &str) -> Cell {
-    let at = columns().position(|column| column == name);
-    at.map_or(Cell::Unknown, |at| cells(drive).swap_remove(at))
+/// The cell of a drive in the column `name`, in one of its formats.
+pub(crate) fn cell_of(drive: &DriveSpec, format: &str, name: &str) -> Cell {
+    Facts::new(drive, format).cell(name)
 }
 
 struct Facts<'a> {
     drive: &'a DriveSpec,
+    format: &'a str,
     published: Vec<Property>,
 }
 
-impl Facts<'_> {
+impl<'a> Facts<'a> {
+    fn new(drive: &'a DriveSpec, format: &'a str) -> Self {
+        let published = drive.published_as().map(|(device, gb)| properties(device, gb));
+        Self { drive, format, published: published.unwrap_or_default() }
+    }
+
     fn cell(&self, column: &str) -> Cell {
         let drive = self.drive;
         let text = match column {
@@ -93,7 +98,7 @@ impl Facts<'_> {
             "user_gb" => self.user_gb(),
             "raw_gib" => drive.is_nand().then(|| drive.raw_gib()),
             "over_provisioning_percent" if drive.is_nand() => {
-                let shares = drive.over_provisioning(drive.formats().first()?)?;
+                let shares = drive.over_provisioning(self.format)?;
                 Some(shares.of_user * 100.0)
             }
             "over_provisioning_percent" => None,
@@ -104,13 +109,13 @@ impl Facts<'_> {
 
     /// Value that the drive's file states, or a published row.
     fn known(&self, metric: &str) -> Option<f64> {
-        let of_file = || self.drive.stated(metric, self.drive.formats().first()?, false);
+        let of_file = || self.drive.stated(metric, self.format, false);
         let its = |it: &&Property| it.metric == metric && !it.is_of_module;
         of_file().or_else(|| self.published.iter().find(its).map(|it| it.low))
     }
 
     fn user_gb(&self) -> Option<f64> {
-        self.drive.stated("usable_capacity_gb", self.drive.formats().first()?, false)
+        self.drive.stated("usable_capacity_gb", self.format, false)
     }
 
     /// Endurance over the warranty, in drive writes a day.

@@ -13,6 +13,7 @@ mod drive_query;
 mod failure;
 mod front_end;
 mod output;
+mod priced;
 mod progress;
 mod quantity;
 mod regression;

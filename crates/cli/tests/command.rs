@@ -757,7 +757,7 @@ fn an_atlas_has_every_run_and_drive_and_takes_prices_of_one_currency() {
     let address = format!("href=\"reviews/{}\"", reviews[0].display());
     assert_eq!(page.matches(&address).count(), 2);
 
-    assert!(stderr(&atlas(&[])).contains("atlas already exists"));
+    assert!(stderr(&atlas(&[])).contains("atlas is there already"));
     for (more, expected) in [
         (&["--out", "b", "--price", "nothing=1USD@2020"][..], "--price nothing: neither"),
         (
@@ -765,7 +765,8 @@ fn an_atlas_has_every_run_and_drive_and_takes_prices_of_one_currency() {
             "--price p5800x: EUR is not USD",
         ),
         (&["--out", "b", "--price", "p5510=1"], "is no price with its date"),
-        (&["--out", "b", "--dir", "nowhere", "--runs-only"], "nowhere has no finished run"),
+        (&["--out", "b", "--price", "p5510=1USD@2020", "--price", "p5510=2USD@2020"], "two prices"),
+        (&["--out", "b", "--dir", "nowhere"], "there is no folder nowhere"),
     ] {
         let output = atlas(more);
         assert_eq!(output.status.code(), Some(2), "{more:?}: {output:?}");

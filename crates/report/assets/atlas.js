@@ -16,16 +16,20 @@
     return made;
   };
 
-  // Sorting: by number where a cell has one, else by text; the unknown comes last either way.
+  // Sorting: by number where a cell has one, else by text; either way what is in doubt comes behind
+  // what is sound, and the unknown last.
   const keyOf = (row, column) => {
     const cell = row.cells[column];
     const value = cell.dataset.value;
     return value === undefined ? cell.textContent.trim().toLowerCase() : Number(value);
   };
+  const isDoubted = (row, column) => row.cells[column].classList.contains("doubted");
   const sortBy = (column, falling) => {
     const order = (a, b) => {
       const [one, other] = [keyOf(a, column), keyOf(b, column)];
       if (one === "" || other === "") return (one === "") - (other === "");
+      const doubt = isDoubted(a, column) - isDoubted(b, column);
+      if (doubt) return doubt;
       const rising = typeof one === "number" && typeof other === "number"
         ? one - other : String(one).localeCompare(String(other), "en");
       return falling ? -rising : rising;
@@ -77,33 +81,47 @@
 
   const conditions = (chosen) => {
     const body = make("tbody");
-    for (const { what } of chosen[0].conditions) {
-      const values = chosen.map((entry) => entry.conditions.find((it) => it.what === what)?.value ?? "");
-      if (values.every((value) => value === values[0])) continue;
+    const all = [...new Set(of(chosen, (entry) => entry.conditions.map((it) => it.what)))];
+    for (const what of all) {
+      const values = chosen.map((entry) => entry.conditions.find((it) => it.what === what)?.value);
+      // A suite, or a property of a real machine, that one of them lacks is no difference.
+      if (values.filter((value) => value !== undefined).every((value, _, known) => value === known[0])) continue;
+      if (what.startsWith("preconditioning of") && values.includes(undefined)) continue;
       body.append(element("tr", {}, make("th", { scope: "row" }, what),
         ...values.map((value) => make("td", { class: "prose" }, value || "–"))));
     }
-    if (!body.rows.length) return make("p", { class: "small" }, "The runs differ in the drive alone.");
+    if (!body.rows.length) {
+      return make("p", { class: "small" }, "Formats, hosts, preconditioning, protocols, versions, "
+        + "time lapse, data and platforms are the same. Seeds are in the reviews.");
+    }
     return element("div", {}, make("h3", {}, "What differs between the runs"), element("div",
       { class: "scroll" }, element("table", { class: "conditions" }, headed(chosen, "Condition"), body)));
   };
 
   // Who is first in a row of values, and by how much; said only of like measurements.
   const order = (chosen, cells, less) => {
-    const known = cells.map((cell, at) => ({ cell, at })).filter(({ cell }) => cell);
+    let known = cells.map((cell, at) => ({ cell, at })).filter(({ cell }) => cell);
     if (known.length < 2) return "";
     const differing = unlike(known.map(({ cell }) => cell[2]));
     if (differing.length) return `No order: ${listed(differing)} differ${differing.length > 1 ? "" : "s"}.`;
     if (new Set(known.map(({ cell }) => cell[3])).size > 1) return "No order: the loads differ.";
-    const doubted = known.find(({ cell }) => cell[1]);
-    if (doubted) return `No order: ${chosen[doubted.at].name} is ${doubted.cell[1]}.`;
+    // A figure in doubt takes itself out, and nothing else.
+    const doubted = known.filter(({ cell }) => cell[1]);
+    const without = doubted.length ? `, without ${listed(doubted.map(({ at }) => chosen[at].name))}` : "";
+    known = known.filter(({ cell }) => !cell[1]);
+    if (known.length < 2) return `No order: ${doubted.map(({ cell, at }) => `${chosen[at].name} is ${cell[1]}`).join("; ")}.`;
     known.sort((a, b) => (less ? a.cell[0] - b.cell[0] : b.cell[0] - a.cell[0]));
     const [first, second] = known.map(({ cell }) => cell[0]);
     const lead = less ? second / first : first / second;
-    if (!(lead >= 1 + data.meaningful)) return "Even: the first two are less than 5 % apart.";
+    const [best, next] = known.map(({ cell }) => cell);
+    const overlaps = best[4] !== null && next[4] !== null && best[4] <= next[5] && next[4] <= best[5];
+    if (overlaps) return `Even: the intervals of the first two overlap${without}.`;
+    if (!(lead >= 1 + data.meaningful)) {
+      return `Even: the first two are less than ${trimmed(data.meaningful * 100)} % apart${without}.`;
+    }
     const [name, other] = known.map(({ at }) => chosen[at].name);
-    if (less) return `${name}; ${other} takes ${lead >= 2 ? `${trimmed(lead)} times as long` : `${trimmed((lead - 1) * 100)} % longer`}.`;
-    return `${name}, ${lead >= 2 ? `${trimmed(lead)} times` : `${trimmed((lead - 1) * 100)} % above`} ${other}.`;
+    if (less) return `${name}; ${other} takes ${lead >= 2 ? `${trimmed(lead)} times as long` : `${trimmed((lead - 1) * 100)} % longer`}${without}.`;
+    return `${name}, ${lead >= 2 ? `${trimmed(lead)} times` : `${trimmed((lead - 1) * 100)} % above`} ${other}${without}.`;
   };
 
   const gauge = (value, greatest) => {
@@ -153,13 +171,14 @@
         lines.get(tone).push(load);
       }
     });
-    // Formats and hosts of one drive are what is compared.
-    const isOneDrive = chosen.every((entry) => entry.drive === chosen[0].drive);
+    // Formats or hosts of one drive are what is compared.
+    const isOneDrive = chosen.every((entry) => String(entry.drive) === String(chosen[0].drive));
     const all = [...found.values()];
     for (const [at, group] of all.entries()) {
       const others = all.slice(at + 1).filter((it) => it.workload === group.workload);
       if (!isOneDrive || !others.length) continue;
-      if (unlike([group, ...others].map((it) => it.kind)).length > 1) continue;
+      const differing = unlike([group, ...others].map((it) => it.kind));
+      if (differing.length !== 1 || !["format", "host"].includes(differing[0])) continue;
       for (const other of others) {
         other.lines.forEach((loads, tone) => group.lines.set(tone, loads));
         other.lines.clear();
@@ -216,10 +235,15 @@
     return [...new Set(all.map((group) => group.workload))].map((workload, at) => {
       const own = all.filter((group) => group.workload === workload);
       const differing = unlike(own.map((group) => group.kind));
-      const note = differing.length ? [make("p", { class: "caution" },
-        `Drawn apart, since the runs differ in ${listed(differing)}.`)] : [];
       const figures = own.flatMap((group, part) => METRICS.map((metric) => figure(chosen, group, metric, `${at}-${part}`)));
       const charts = figures.filter(Boolean);
+      const isDoubted = (entry) => entry.loads.some((load) => load[0] === workload && load[7]);
+      const doubted = chosen.filter(isDoubted).map((entry) => entry.name);
+      const cautions = [
+        ...(charts.length && differing.length ? [`Drawn apart, since the runs differ in ${listed(differing)}.`] : []),
+        ...(doubted.length ? [`Some loads of ${listed(doubted)} are in doubt; the review says why.`] : []),
+      ];
+      const note = cautions.map((text) => make("p", { class: "caution" }, text));
       return element("section", { id: `compared-${at}`, class: "group" }, make("h3", {}, workload), ...note,
         ...(charts.length ? [element("div", { class: "charts" }, ...charts)] : []), numbers(chosen, workload));
     });
@@ -232,10 +256,13 @@
     const told = document.getElementById("chosen");
     told.replaceChildren(places.length === 0 ? `Choose two to ${data.most} drives to compare them.`
       : `${places.length} chosen`);
-    history.replaceState(null, "", places.length ? `#compare=${places.join(",")}` : "#top");
+    const ids = chosen.map((entry) => encodeURIComponent(entry.id)).join(",");
+    history.replaceState(null, "", ids ? `#compare=${ids}` : location.pathname);
     section.hidden = chosen.length < 2;
     if (section.hidden) return;
-    told.append(", ", make("a", { href: "#comparison" }, "see the comparison"));
+    const jump = make("button", { type: "button" }, "Go to the comparison");
+    jump.addEventListener("click", () => section.scrollIntoView());
+    told.append(", ", jump);
     paper.replaceChildren(make("p", { class: "lead" }, listed(chosen.map((it) => it.name))),
       conditions(chosen), headlines(chosen), ...loads(chosen));
     for (const one of paper.querySelectorAll("figure")) {
@@ -244,12 +271,20 @@
   };
 
   // The address names what is compared, so that it can be passed on.
-  const named = (location.hash.match(/^#compare=([\d,]+)$/)?.[1] ?? "").split(",").filter(Boolean);
+  const choose = () => {
+    const ids = (location.hash.match(/^#compare=(.+)$/)?.[1] ?? "").split(",").map(decodeURIComponent);
+    const places = ids.map((id) => data.entries.findIndex((entry) => entry.id === id));
+    for (const box of boxes) box.checked = places.slice(0, data.most).includes(Number(box.value));
+  };
   for (const box of boxes) {
     box.hidden = false;
-    box.checked = named.slice(0, data.most).includes(box.value);
     box.addEventListener("change", compare);
   }
+  addEventListener("hashchange", () => {
+    choose();
+    compare();
+  });
+  choose();
   form.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", filter);
@@ -260,5 +295,5 @@
   }));
   filter();
   compare();
-  if (named.length > 1) section.scrollIntoView();
+  if (!section.hidden) section.scrollIntoView();
 })();

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use results::baseline::{BaselineRow, Headline};
 use results::compare::{MEANINGFUL_MIN, measured, run_conditions};
 use results::conditions::load_conditions;
-use results::{Run, Step, StepKind};
+use results::{ConfidenceInterval, Run, Step, StepKind};
 use serde_json::{Value, json};
 
 use crate::first_screen::{heading, shown};
 use crate::number::{self, millis};
-use crate::subject::{Subject, subjects};
+use crate::subject::{Subject, subjects, workload_of};
 use crate::text::Text;
 
 /// Drives that one comparison has at most: as many colours as are told apart at a glance.
@@ -78,9 +78,24 @@ pub struct Atlas<'a> {
 
 /// Row of the table.
 struct Row {
-    /// Rate of settled 4K random writes, by which rows are ordered; 0 where it is unknown.
-    order: f64,
+    /// Order of rows at first: those whose 4K random writes are sound by their rate, then those in
+    /// doubt by theirs, then the unknown.
+    order: (bool, f64),
     html: String,
+}
+
+/// Figure of a row.
+#[derive(Clone, Debug, Default)]
+struct RowFigure {
+    value: Option<f64>,
+    /// Reasons not to rest a comparison on it; empty without any.
+    notes: String,
+}
+
+impl RowFigure {
+    const fn sound(value: Option<f64>) -> Self {
+        Self { value, notes: String::new() }
+    }
 }
 
 /// The body of the page.
@@ -90,13 +105,14 @@ pub(crate) fn body(of: &Atlas<'_>) -> String {
     let mut rows: Vec<Row> =
         subjects.iter().zip(&of.of_runs).map(|(subject, entry)| run_row(subject, entry)).collect();
     rows.extend(of.models.iter().map(model_row));
-    rows.sort_by(|a, b| b.order.total_cmp(&a.order));
+    rows.sort_by(|a, b| b.order.0.cmp(&a.order.0).then(b.order.1.total_cmp(&a.order.1)));
     let mut html = format!(
         "<header id=\"top\"><h1>Atlas of solid-state drives</h1><p class=\"verdict\">{}</p>\
          <p class=\"small\">Figures are of 4 and 8 KiB random requests after the preconditioning, \
          at T16Q16 where the protocol has it. A name leads to its review; a drive without one \
-         shows what its model reached under the enterprise protocol. An empty cell is unknown.\
-         </p>\
+         shows what its model reached under the enterprise protocol. Figures with a note were not \
+         taken in steady state, or may not be the drive's own: they are sorted behind the others. \
+         An empty cell is unknown, or withheld for a reason that the review tells.</p>\
          </header>\n<section id=\"drives\" aria-label=\"Drives\">{}",
         Text(&counted(&subjects, of.models.len())),
         controls(),
@@ -149,6 +165,7 @@ fn controls() -> String {
 fn heads(of: &Atlas<'_>) -> String {
     let mut html = head("Drive", "", "");
     html.push_str(&head("Figures", "", " class=\"words\""));
+    html.push_str(&head("Host, preconditioning", "", " class=\"words\""));
     for headline in Headline::ALL {
         let (name, unit) = heading(headline);
         let sort = if headline == Headline::Write { " aria-sort=\"descending\"" } else { "" };
@@ -179,12 +196,35 @@ fn origin(run: &Run) -> (&'static str, &'static str) {
     }
 }
 
+/// Name of a run among all drives: with the drive, also where all runs are of one.
+fn named(subject: &Subject<'_>) -> String {
+    let title = &subject.run.target.title;
+    if title.is_empty() || subject.label.starts_with(title.as_str()) {
+        subject.label.clone()
+    } else {
+        format!("{title}, {}", subject.label)
+    }
+}
+
+/// Host, and preconditioning of the 4K random writes.
+fn conditions(run: &Run) -> String {
+    let step = Headline::Write.step(run).or_else(|| Headline::Read.step(run));
+    let told = step.map(|step| load_conditions(run, step)).into_iter().flatten();
+    let told = told.filter(|(name, _)| ["host", "preconditioning"].contains(name));
+    let told: Vec<String> = told.map(|(_, value)| value).filter(|it| !it.is_empty()).collect();
+    told.join(", ")
+}
+
 fn run_row(subject: &Subject<'_>, entry: &AtlasRun) -> Row {
     let run = subject.run;
-    let figures: Vec<Option<f64>> = Headline::ALL
+    let figures: Vec<RowFigure> = Headline::ALL
         .into_iter()
-        .map(|headline| Some(in_unit(headline, shown(run, headline)?.value)))
-        .chain([calm(run)])
+        .map(|headline| {
+            let Some(shown) = shown(run, headline) else { return RowFigure::default() };
+            let notes = shown.notes(headline).join(", ");
+            RowFigure { value: Some(in_unit(headline, shown.value)), notes }
+        })
+        .chain([RowFigure::sound(calm(run))])
         .collect();
     let (class, origin) = origin(run);
     let name = format!(
@@ -192,22 +232,22 @@ fn run_row(subject: &Subject<'_>, entry: &AtlasRun) -> Row {
          </label><a href=\"{}\">{label}</a>",
         subject.index,
         Text(&entry.page),
-        label = Text(&subject.label),
+        label = Text(&named(subject)),
     );
-    Row {
-        order: figures[0].unwrap_or(0.0),
-        html: row(class, &name, origin, &figures, &entry.facts),
-    }
+    row(class, &name, [origin, &conditions(run)], &figures, &entry.facts)
 }
 
 fn model_row(model: &AtlasModel) -> Row {
     let AtlasModel { title, unvalidated, row: known, facts } = model;
     let figure = |headline: Headline| Some(in_unit(headline, headline.of_row(known.as_ref()?)));
-    let figures: Vec<Option<f64>> = Headline::ALL.into_iter().map(figure).chain([None]).collect();
-    let (class, origin) = origin_of_model(*unvalidated);
-    let origin = if known.is_some() { origin } else { "" };
-    let name = Text(title).to_string();
-    Row { order: figures[0].unwrap_or(0.0), html: row(class, &name, origin, &figures, facts) }
+    let figures = Headline::ALL.into_iter().map(figure).chain([None]);
+    let figures: Vec<RowFigure> = figures.map(RowFigure::sound).collect();
+    let (class, origin) =
+        if known.is_some() { origin_of_model(*unvalidated) } else { ("model", "") };
+    let conditions = known.as_ref().map_or(String::new(), |row| {
+        format!("{}, model version {}", row.format, row.model_version)
+    });
+    row(class, &Text(title).to_string(), [origin, &conditions], &figures, facts)
 }
 
 const fn origin_of_model(unvalidated: bool) -> (&'static str, &'static str) {
@@ -228,16 +268,17 @@ fn calm(run: &Run) -> Option<f64> {
 fn row(
     class: &str,
     name: &str,
-    origin: &str,
-    figures: &[Option<f64>],
+    [origin, conditions]: [&str; 2],
+    figures: &[RowFigure],
     facts: &[AtlasFact],
-) -> String {
+) -> Row {
     let mut html = format!(
         "<tr class=\"{class}\"><th scope=\"row\">{name}</th><td class=\"words origin\">\
-         <span>{origin}</span></td>"
+         <span>{origin}</span></td><td class=\"words\">{}</td>",
+        Text(conditions)
     );
-    for figure in figures {
-        html.push_str(&number_cell(*figure, number::short));
+    for RowFigure { value, notes } in figures {
+        html.push_str(&number_cell(*value, number::short, notes));
     }
     for fact in facts {
         match fact {
@@ -245,18 +286,23 @@ fn row(
                 let short = if text.len() <= SHORT_MAX { " short" } else { "" };
                 let _ = write!(html, "<td class=\"words{short}\">{}</td>", Text(text));
             }
-            AtlasFact::Number(value) => html.push_str(&number_cell(Some(*value), number::trimmed)),
-            AtlasFact::Unknown => html.push_str(&number_cell(None, number::trimmed)),
+            AtlasFact::Number(value) => {
+                html.push_str(&number_cell(Some(*value), number::trimmed, ""));
+            }
+            AtlasFact::Unknown => html.push_str(&number_cell(None, number::trimmed, "")),
         }
     }
-    html + "</tr>"
+    let order = (figures[0].notes.is_empty(), figures[0].value.unwrap_or(-1.0));
+    Row { order, html: html + "</tr>" }
 }
 
-fn number_cell(value: Option<f64>, told: fn(f64) -> String) -> String {
-    value.map_or_else(
-        || "<td></td>".to_owned(),
-        |value| format!("<td data-value=\"{}\">{}</td>", number::round(value, 6), told(value)),
-    )
+fn number_cell(value: Option<f64>, told: fn(f64) -> String, notes: &str) -> String {
+    let Some(value) = value else { return "<td></td>".to_owned() };
+    let (rounded, told) = (number::round(value, 6), told(value));
+    if notes.is_empty() {
+        return format!("<td data-value=\"{rounded}\">{told}</td>");
+    }
+    format!("<td class=\"doubted\" data-value=\"{rounded}\">{told}<i>{notes}</i></td>")
 }
 
 /// Figures and conditions that the script compares.
@@ -296,11 +342,21 @@ fn entry_data(subject: &Subject<'_>, entry: &AtlasRun, conditions: &mut Vec<Valu
                 return Value::Null;
             };
             let load = format!("T{}Q{}", step.threads, step.queue_per_thread);
+            let spread = subject.spread(step);
+            let interval = match headline {
+                Headline::WriteTail => spread.latency.latency_ns_p999,
+                Headline::Write | Headline::Read | Headline::Mixed => spread.iops,
+            };
+            let end = |of: fn(&ConfidenceInterval) -> f64| {
+                interval.as_ref().map(|it| number::round(in_unit(headline, of(it)), 4))
+            };
             json!([
                 number::round(in_unit(headline, shown.value), 4),
                 shown.notes(headline).join(", "),
                 condition_of(step),
                 load,
+                end(|it| it.low),
+                end(|it| it.high),
             ])
         })
         .collect();
@@ -312,20 +368,23 @@ fn entry_data(subject: &Subject<'_>, entry: &AtlasRun, conditions: &mut Vec<Valu
             let summary = measured(step)?;
             let latency = &summary.latency;
             let rounded = |value: Option<f64>| value.map(|it| number::round(millis(it), 4));
+            let tail = latency.p999_ns().filter(|it| !run.target.is_listed_stall(*it));
             Some(json!([
-                step.workload,
+                workload_of(run, &step.suite, &step.workload),
                 step.threads,
                 step.queue_per_thread,
                 condition_of(step),
                 number::round(summary.iops, 4),
                 rounded(latency.mean_ns()),
-                rounded(latency.p999_ns().map(|it| it as f64)),
+                rounded(tail.map(|it| it as f64)),
+                run.distrusted(step).is_some(),
             ]))
         })
         .collect();
     json!({
-        "name": subject.label,
-        "drive": run.target.name,
+        "id": run.id,
+        "name": named(subject),
+        "drive": [run.target.name, run.target.title],
         "isModel": run.target.kind.is_model(),
         "page": entry.page,
         "conditions": run_conditions(run),

@@ -48,6 +48,7 @@ use results::Run;
 use results::points::Points;
 
 pub use self::atlas::{Atlas, AtlasColumn, AtlasFact, AtlasModel, AtlasRun};
+pub use self::one_page::ONE_PAGE_RUNS_MAX;
 pub use self::validation::{Discussion, JudgedFigure, Tally, TallyLine, Validation};
 
 /// The style sheet that pages begin with, those of a served drive too: colours, type, contents.

@@ -37,6 +37,11 @@ pub(crate) fn whole(value: f64) -> String {
     if value.is_finite() { grouped(value.round()) } else { "–".into() }
 }
 
+/// An amount of money: whole, or with two digits behind the point.
+pub(crate) fn money(amount: f64) -> String {
+    if amount.fract().abs() < 0.005 { whole(amount) } else { format!("{amount:.2}") }
+}
+
 /// Three significant digits with K, M or G: `42.6K`.
 pub(crate) fn short(value: f64) -> String {
     for (size, suffix) in [(1e9, "G"), (1e6, "M"), (1e3, "K")] {

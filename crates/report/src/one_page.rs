@@ -6,12 +6,19 @@ use results::{Run, SheetRow};
 
 use crate::subject::{Subject, Suite, shared};
 use crate::text::Text;
-use crate::{conclusion, first_screen, overview, summary};
+use crate::{conclusion, conditions, first_screen, overview, summary};
 
+/// Runs that fit on the page at most.
+pub const ONE_PAGE_RUNS_MAX: usize = 5;
 /// Runs from which on the type is smaller, so that five still fit.
 pub(crate) const CROWDED_MIN: usize = 4;
-/// Groups of a sheet that a buyer looks for; the others are of the model.
-const GROUPS: [&str; 5] = ["Drive", "Capacity", "Limits", "Operating conditions", "Data sheet"];
+/// Groups of a sheet that are of the model, and not what a buyer looks for.
+const GROUPS_OF_MODEL: [&str; 4] = ["NAND", "Controller", "Disk", "Power"];
+
+/// True of rows that a buyer looks for.
+fn is_shown(row: &SheetRow) -> bool {
+    !GROUPS_OF_MODEL.contains(&row.group.as_str())
+}
 
 /// The body of the page.
 pub(crate) fn body(
@@ -28,6 +35,7 @@ pub(crate) fn body(
         html.push_str(&first_screen::section(subjects, suites));
         html.push_str(&conclusion::section(subjects, runs));
     } else {
+        html.push_str(&conditions::section(subjects));
         html.push_str(&summary::primary(subjects));
         html.push_str(&conclusion::of_whom(subjects));
     }
@@ -40,11 +48,9 @@ fn common(sheets: &[(String, &Vec<SheetRow>)]) -> String {
     let Some(((_, first), others)) = sheets.split_first() else { return String::new() };
     let is_common = |row: &&SheetRow| {
         let has = |sheet: &Vec<SheetRow>| {
-            sheet
-                .iter()
-                .any(|it| (&it.group, &it.name, &it.value) == (&row.group, &row.name, &row.value))
+            sheet.iter().any(|it| (&it.name, &it.value) == (&row.name, &row.value))
         };
-        GROUPS.contains(&row.group.as_str()) && others.iter().all(|(_, sheet)| has(sheet))
+        is_shown(row) && others.iter().all(|(_, sheet)| has(sheet))
     };
     let told: Vec<String> =
         first.iter().filter(is_common).map(|row| format!("{} {}", row.name, row.value)).collect();
@@ -58,12 +64,10 @@ fn common(sheets: &[(String, &Vec<SheetRow>)]) -> String {
 /// drive, and one line of all others.
 fn sheet(subjects: &[Subject<'_>]) -> String {
     let sheets = shared(subjects, |subject| &subject.run.target.sheet);
-    let is_shown = |row: &&SheetRow| GROUPS.contains(&row.group.as_str());
-    let key = |row: &SheetRow| (row.group.clone(), row.name.clone());
-    let mut keys: Vec<(String, String)> = Vec::new();
-    for row in sheets.iter().flat_map(|(_, sheet)| sheet.iter()).filter(is_shown) {
-        if !keys.contains(&key(row)) {
-            keys.push(key(row));
+    let mut keys: Vec<&str> = Vec::new();
+    for row in sheets.iter().flat_map(|(_, sheet)| sheet.iter()).filter(|row| is_shown(row)) {
+        if !keys.contains(&row.name.as_str()) {
+            keys.push(&row.name);
         }
     }
     if keys.is_empty() {
@@ -72,7 +76,7 @@ fn sheet(subjects: &[Subject<'_>]) -> String {
     let mut html = String::from("<section id=\"sheet\"><h2>Sheet</h2>");
     if let [(_, sheet)] = sheets.as_slice() {
         html.push_str("<dl>");
-        for row in sheet.iter().filter(is_shown) {
+        for row in sheet.iter().filter(|row| is_shown(row)) {
             let (name, value) = (Text(&row.name), Text(&row.value));
             let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
         }
@@ -83,11 +87,11 @@ fn sheet(subjects: &[Subject<'_>]) -> String {
         let _ = write!(html, "<th scope=\"col\">{}</th>", Text(names));
     }
     html.push_str("</tr></thead><tbody>");
-    for (group, name) in &keys {
+    for name in keys {
         let values: Vec<&str> = sheets
             .iter()
             .map(|(_, sheet)| {
-                let its = sheet.iter().find(|row| row.group == *group && row.name == *name);
+                let its = sheet.iter().find(|row| row.name == name && is_shown(row));
                 its.map_or("–", |row| row.value.as_str())
             })
             .collect();

@@ -164,8 +164,8 @@ pub struct Difference {
 /// Condition of a run besides its drive and its loads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunCondition {
-    /// Name of the property, such as `model version`.
-    pub what: &'static str,
+    /// Name of the property, such as `model version` or `Kernel`.
+    pub what: String,
     /// Its value.
     pub value: String,
 }
@@ -173,11 +173,29 @@ pub struct RunCondition {
 /// Name of the condition that differs by suite.
 const PRECONDITIONING: &str = "preconditioning";
 
-/// Conditions of `run`, in the order in which differences are listed; that of its preconditioning
-/// over all of its suites.
+/// Name of the format in which drives are delivered, whatever each of them calls it.
+const AS_DELIVERED: &str = "as delivered";
+
+/// Conditions of `run`, in the order in which differences are listed: the preconditioning of each
+/// suite by itself, and of a real drive the platform.
 pub fn run_conditions(run: &Run) -> Vec<RunCondition> {
-    let suites = suites(run);
-    conditions_with(run, preconditionings(run, &suites))
+    let mut conditions = conditions_with(run, String::new());
+    conditions.retain(|it| it.what != PRECONDITIONING);
+    if format(run).is_empty() {
+        conditions.iter_mut().filter(|it| it.what == "format").for_each(|it| {
+            AS_DELIVERED.clone_into(&mut it.value);
+        });
+    }
+    conditions.extend(suites(run).into_iter().map(|suite| RunCondition {
+        what: format!("{PRECONDITIONING} of {suite}"),
+        value: preconditioning(run, suite),
+    }));
+    let platform = run.environment.sheet.iter().filter(|row| !is_outcome(&row.name));
+    let platform = platform.filter(|_| !run.target.kind.is_model());
+    conditions.extend(
+        platform.map(|row| RunCondition { what: row.name.clone(), value: row.value.clone() }),
+    );
+    conditions
 }
 
 fn conditions_with(run: &Run, preconditioning: String) -> Vec<RunCondition> {
@@ -193,7 +211,7 @@ fn conditions_with(run: &Run, preconditioning: String) -> Vec<RunCondition> {
         ("time lapse", run.target.time_lapse.to_string()),
         ("compressible data", compressible(run)),
     ]
-    .map(|(what, value)| RunCondition { what, value })
+    .map(|(what, value)| RunCondition { what: what.to_owned(), value })
     .into()
 }
 
@@ -221,7 +239,7 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
     };
     let all: Vec<Vec<RunCondition>> = runs.iter().map(|run| conditions(run.borrow())).collect();
     let difference = |(index, first): (usize, &RunCondition)| Difference {
-        what: first.what.to_owned(),
+        what: first.what.clone(),
         values: all.iter().map(|conditions| conditions[index].value.clone()).collect(),
     };
     let first = all.first().into_iter().flatten().enumerate();

@@ -57,8 +57,15 @@ impl FromStr for Price {
 /// True of a year, a year and a month, or a day.
 fn is_date(text: &str) -> bool {
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
-    let digits = text.bytes().all(|it| it.is_ascii_digit() || it == b'-');
-    digits && [&[4][..], &[4, 2], &[4, 2, 2]].contains(&lengths.as_slice())
+    let has_shape = [&[4][..], &[4, 2], &[4, 2, 2]].contains(&lengths.as_slice());
+    let numbers: Option<Vec<u32>> = text.split('-').map(|it| it.parse().ok()).collect();
+    has_shape
+        && match numbers.as_deref() {
+            Some([_]) => true,
+            Some([_, month]) => (1..=12).contains(month),
+            Some([_, month, day]) => (1..=12).contains(month) && (1..=31).contains(day),
+            _ => false,
+        }
 }
 
 #[cfg(test)]
@@ -74,7 +81,7 @@ mod tests {
         assert_eq!(price.per_tb_written(12.0), Some(1.0));
         assert_eq!(price.per_gb(0.0), None);
         for text in
-            ["12000", "12000USD", "USD@2014", "0USD@2014", "1usd@2014", "1USD@June", "1USD@"]
+            ["12000", "12000USD", "USD@2014", "0USD@2014", "1usd@2014", "1USD@June", "1USD@2014-13"]
         {
             let error = text.parse::<Price>().unwrap_err();
             assert!(error.contains("such as 12000USD@2014-06"), "{text}: {error}");

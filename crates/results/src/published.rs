@@ -111,10 +111,11 @@ pub fn figures_for<'a>(
 /// label; its note begins with the date.
 pub fn price(device: &str, capacity_gb: f64) -> Option<Price> {
     let mut rows = figures_for(datasheets(), device, capacity_gb);
-    let row = rows.find(|row| row.metric == PRICE_METRIC)?;
-    let date = row.note.split(';').next().unwrap_or_default().trim();
-    let date = if date.is_empty() { row.document.clone() } else { date.to_owned() };
-    Some(Price { amount: row.value_low?, currency: "USD".into(), date })
+    let is_price =
+        |row: &&FigureRow| row.metric == PRICE_METRIC && row.confidence != Confidence::Garbled;
+    let row = rows.find(is_price)?;
+    let date = row.note.split(';').next()?.trim();
+    format!("{}USD@{date}", row.value_low?).parse().ok()
 }
 
 #[cfg(test)]

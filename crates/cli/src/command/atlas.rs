@@ -1,24 +1,29 @@
 //! `floatgate atlas`: pages of all drives, which work offline.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use lab::results::Run;
-use lab::results::baseline;
 use lab::results::headlines::settled_write_iops;
 use lab::results::price::Price;
-use lab::results::published;
+use lab::results::{Run, baseline, published};
 use lab::runs::{Runs, write_text};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::{Error, Kind};
 use report::{AtlasColumn, AtlasFact, AtlasModel, AtlasRun};
 
 use crate::args::Atlas;
+use crate::command::runs::check_folder;
 use crate::drive_query::{Cell, cell_of};
-use crate::{Ending, output, setup};
+use crate::priced::{self, DrivePrices};
+use crate::{Ending, output};
 
+/// Page of all drives.
+const INDEX: &str = "index.html";
 /// Folder of the reviews within that of the pages.
 const REVIEWS: &str = "reviews";
+/// Mark of a page that this command wrote.
+const MARK: &str = "id=\"atlas-data\"";
 
 /// Columns of the catalogue that the table shows: name, heading, unit.
 const COLUMNS: [(&str, &str, &str); 8] = [
@@ -41,51 +46,83 @@ struct Review {
 
 /// Writes the pages, and prints the path of the first.
 pub(crate) fn atlas(args: &Atlas) -> Result<Ending> {
-    setup::check_output(&args.out, args.overwrite)?;
-    let reviews = reviews(args)?;
+    check_place(args)?;
+    priced::check(&args.prices)?;
+    let mut reviews = reviews(args)?;
     let drives = catalogue::drives();
-    let prices = Prices::new(&args.prices, &drives, &reviews)?;
+    check_prices(&args.prices, &drives, &reviews)?;
+    for review in &mut reviews {
+        for title in priced::apply(&args.prices, &mut review.runs) {
+            output::talk(&format!("{title}: its price is in another currency, and left out"));
+        }
+    }
     let folder = args.out.join(REVIEWS);
-    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let (mut runs, mut of_runs) = (Vec::new(), Vec::new());
-    for Review { runs: reviewed, .. } in reviews {
-        let name = format!("{}.html", reviewed[0].id);
-        let title = &reviewed[0].target.title;
-        write_text(&folder.join(&name), &report::brief(&reviewed, title))?;
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let sheets = Sheets::new(&args.prices, &drives, &reviews);
+    let (mut runs, mut of_runs): (Vec<Run>, Vec<AtlasRun>) = (Vec::new(), Vec::new());
+    for (number, Review { runs: reviewed, .. }) in reviews.into_iter().enumerate() {
+        let first = &reviewed[0];
+        let is_known = runs.iter().any(|run| run.id == first.id);
+        let name = if is_known {
+            format!("{}-{number}.html", first.id)
+        } else {
+            format!("{}.html", first.id)
+        };
+        write_text(&folder.join(&name), &report::brief(&reviewed, &first.target.heading()))?;
         for run in &reviewed {
             let page = format!("{REVIEWS}/{name}");
-            of_runs.push(AtlasRun { page, facts: prices.facts_of_run(run, &drives) });
+            of_runs.push(AtlasRun { page, facts: sheets.of_run(run) });
         }
         runs.extend(reviewed);
     }
-    let models = if args.runs_only { Vec::new() } else { prices.models(&runs, &drives) };
-    let atlas = report::Atlas { runs: &runs, of_runs, models, columns: prices.columns() };
-    let index = args.out.join("index.html");
+    let models = if args.runs_only { Vec::new() } else { sheets.models(&runs) };
+    let atlas = report::Atlas { runs: &runs, of_runs, models, columns: sheets.columns() };
+    let index = args.out.join(INDEX);
     write_text(&index, &report::atlas(&atlas))?;
     output::data(&index.display().to_string())?;
     Ok(Ending::Done)
 }
 
-/// The runs by the page that shows them, in the order in which they were made.
+/// Refuses a folder that exists, unless it holds an atlas, which may be replaced.
+fn check_place(args: &Atlas) -> Result<()> {
+    let Atlas { out, .. } = args;
+    let is_free = fs::read_dir(out).map(|mut entries| entries.next().is_none());
+    if !out.exists() || is_free.unwrap_or(false) {
+        return Ok(());
+    }
+    let refused = |text: String, hint: &str| Err(Error::new(Kind::Refused, text).hint(hint).into());
+    if !is_atlas(out) {
+        let text = format!("{} is no atlas, and would be mixed with one", out.display());
+        return refused(text, "name a folder that does not exist with --out");
+    }
+    if args.overwrite {
+        return Ok(());
+    }
+    let text = format!("{} is there already", out.display());
+    refused(text, "name another folder with --out, or replace it with --overwrite")
+}
+
+fn is_atlas(folder: &Path) -> bool {
+    fs::read_to_string(folder.join(INDEX)).is_ok_and(|page| page.contains(MARK))
+}
+
+/// The runs by the page that shows them, in the order in which they were made, each once.
 fn reviews(args: &Atlas) -> Result<Vec<Review>> {
+    check_folder(&args.dir)?;
     let runs = Runs::new(&args.dir);
-    let is_asked = !args.runs.is_empty();
-    let names = if is_asked {
-        args.runs.clone()
-    } else {
-        let finished = runs.listed().into_iter().filter(|it| it.planned > 0 && it.is_complete());
-        finished.map(|it| it.name).collect()
-    };
     let mut reviews: Vec<Review> = Vec::new();
-    for name in names {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for name in named(args, &runs) {
         let path = runs.find(&name)?;
-        let run = match runs.load(&name) {
-            Ok(run) => run,
-            // Sweeps, for one, are no runs; what was asked for by name is.
-            Err(error) if is_asked => return Err(error.into()),
-            Err(_) => continue,
-        };
-        let known_by = runs.page_of(&path).unwrap_or(path);
+        if paths.contains(&path) {
+            continue;
+        }
+        let run = runs.load(&name)?;
+        let known_by = runs.page_of(&path).unwrap_or_else(|| path.clone());
+        paths.push(path);
         match reviews.iter_mut().find(|it| it.known_by == known_by) {
             Some(review) => review.runs.push(run),
             None => reviews.push(Review { known_by, runs: vec![run] }),
@@ -99,47 +136,63 @@ fn reviews(args: &Atlas) -> Result<Vec<Review>> {
     Ok(reviews)
 }
 
-/// Prices of drives by name, all in one currency.
-struct Prices {
-    of_drives: Vec<(String, Price)>,
-    /// Absent without any price.
+/// Names of the runs that were asked for, else of every finished one; says which cannot be read.
+fn named(args: &Atlas, runs: &Runs) -> Vec<String> {
+    if !args.runs.is_empty() {
+        return args.runs.clone();
+    }
+    let mut names = Vec::new();
+    for entry in runs.listed() {
+        if !entry.fault.is_empty() {
+            output::talk(&format!("warning: {} is left out: {}", entry.name, entry.fault));
+        } else if entry.planned > 0 && entry.is_complete() && runs.load(&entry.name).is_ok() {
+            // A sweep is complete, and no run.
+            names.push(entry.name);
+        }
+    }
+    names
+}
+
+/// Refuses a price of a drive that is not in the atlas.
+fn check_prices(prices: &DrivePrices, drives: &[DriveSpec], reviews: &[Review]) -> Result<()> {
+    let is_known = |name: &str| {
+        let mut runs = reviews.iter().flat_map(|review| &review.runs);
+        drives.iter().any(|drive| drive.name == name) || runs.any(|run| run.target.name == name)
+    };
+    match prices.iter().find(|(name, _)| !is_known(name)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let text = format!("--price {name}: neither the catalogue nor a run has this drive");
+            Err(Error::new(Kind::Input, text).hint("`floatgate drives` lists them").into())
+        }
+    }
+}
+
+/// Properties of drives that no run measures.
+struct Sheets<'a> {
+    stated: &'a DrivePrices,
+    drives: &'a [DriveSpec],
+    /// Currency of all prices; absent without any.
     currency: Option<String>,
 }
 
-impl Prices {
-    /// Prices that are `given`, and published ones of other drives.
-    ///
-    /// # Errors
-    /// Fails if a price is of no drive of the atlas, or currencies differ.
-    fn new(given: &[(String, Price)], drives: &[DriveSpec], reviews: &[Review]) -> Result<Self> {
-        let is_known = |name: &str| {
-            let mut runs = reviews.iter().flat_map(|review| &review.runs);
-            drives.iter().any(|drive| drive.name == name) || runs.any(|run| run.target.name == name)
-        };
-        if let Some((name, _)) = given.iter().find(|(name, _)| !is_known(name)) {
-            let text = format!("--price {name}: neither the catalogue nor a run has this drive");
-            return Err(Error::new(Kind::Input, text).hint("`floatgate drives` lists them").into());
-        }
-        let of_published = drives.iter().filter_map(|drive| {
-            let (device, gb) = drive.published_as()?;
-            Some((drive.name.clone(), published::price(device, gb)?))
-        });
-        let currency = given.first().map(|(_, price)| price.currency.clone());
-        if let Some((name, price)) =
-            given.iter().find(|(_, price)| Some(&price.currency) != currency.as_ref())
-        {
-            let text = format!(
-                "--price {name}: {} is not {}, the currency of the first price",
-                price.currency,
-                currency.as_deref().unwrap_or_default()
-            );
-            return Err(Error::new(Kind::Input, text).hint("state all in one currency").into());
-        }
-        let currency = currency.unwrap_or_else(|| "USD".to_owned());
-        let of_published = of_published.filter(|(_, price)| price.currency == currency);
-        let of_drives: Vec<_> = given.iter().cloned().chain(of_published).collect();
-        let currency = (!of_drives.is_empty()).then_some(currency);
-        Ok(Self { of_drives, currency })
+/// Drive, or run of one, whose properties are told.
+struct DescribedDrive<'a> {
+    /// Drive of the catalogue and its format; absent for others.
+    drive: Option<(&'a DriveSpec, &'a str)>,
+    /// Capacity where it is known better than from the drive's file, in decimal GB.
+    user_gb: Option<f64>,
+    price: Option<Price>,
+    settled_write_iops: Option<f64>,
+}
+
+impl<'a> Sheets<'a> {
+    fn new(stated: &'a DrivePrices, drives: &'a [DriveSpec], reviews: &[Review]) -> Self {
+        let of_runs =
+            reviews.iter().flat_map(|it| &it.runs).filter_map(|it| it.target.price.clone());
+        let all = stated.iter().map(|(_, price)| price.clone()).chain(of_runs);
+        let currency = all.chain(drives.iter().filter_map(published_price)).next();
+        Self { stated, drives, currency: currency.map(|price| price.currency) }
     }
 
     fn columns(&self) -> Vec<AtlasColumn> {
@@ -150,29 +203,40 @@ impl Prices {
             columns.push(column("Price", currency));
             columns.push(column("Date of the price", ""));
             columns.push(column("Price", &format!("{currency}/GB")));
-            columns.push(column("Price", &format!("{currency} per 1,000 4K writes/s")));
+            columns.push(column("Price", &format!("{currency} per 1,000 settled 4K writes/s")));
             columns.push(column("Price", &format!("{currency}/TB written")));
         }
         columns
     }
 
-    fn facts_of_run(&self, run: &Run, drives: &[DriveSpec]) -> Vec<AtlasFact> {
+    fn of_run(&self, run: &Run) -> Vec<AtlasFact> {
         let is_its =
             |drive: &&DriveSpec| run.target.kind.is_model() && drive.name == run.target.name;
-        let drive = drives.iter().find(is_its);
+        let drive = self.drives.iter().find(is_its);
         let user_gb = run.target.user_capacity_all_bytes() as f64 / 1e9;
-        let user_gb = (user_gb > 0.0).then_some(user_gb);
-        let writes = settled_write_iops(run);
-        self.facts(&run.target.name, drive, user_gb, writes)
+        self.facts(&DescribedDrive {
+            drive: drive.map(|drive| (drive, run.target.format.as_str())),
+            user_gb: (user_gb > 0.0).then_some(user_gb),
+            price: run.target.price.clone(),
+            settled_write_iops: settled_write_iops(run),
+        })
     }
 
-    fn models(&self, runs: &[Run], drives: &[DriveSpec]) -> Vec<AtlasModel> {
+    fn models(&self, runs: &[Run]) -> Vec<AtlasModel> {
         let has_run = |drive: &DriveSpec| {
             runs.iter().any(|run| run.target.kind.is_model() && run.target.name == drive.name)
         };
         let of = |drive: &DriveSpec| {
             let row = baseline::rows().iter().find(|it| it.drive == drive.name);
-            let facts = self.facts(&drive.name, Some(drive), None, row.map(|it| it.write_iops));
+            let stated = self.stated.iter().find(|(name, _)| *name == drive.name);
+            let price = stated.map(|(_, price)| price.clone()).or_else(|| published_price(drive));
+            let formats = drive.formats();
+            let facts = self.facts(&DescribedDrive {
+                drive: Some((drive, formats.first().map_or("", String::as_str))),
+                user_gb: None,
+                price: price.filter(|it| Some(&it.currency) == self.currency.as_ref()),
+                settled_write_iops: row.map(|it| it.write_iops),
+            });
             AtlasModel {
                 title: drive.title.clone(),
                 unvalidated: !drive.is_validated(),
@@ -180,41 +244,42 @@ impl Prices {
                 facts,
             }
         };
-        drives.iter().filter(|drive| !has_run(drive)).map(of).collect()
+        self.drives.iter().filter(|drive| !has_run(drive)).map(of).collect()
     }
 
-    /// One value for each column; `user_gb` where the drive's file does not tell it.
-    fn facts(
-        &self,
-        name: &str,
-        drive: Option<&DriveSpec>,
-        user_gb: Option<f64>,
-        write_iops: Option<f64>,
-    ) -> Vec<AtlasFact> {
-        let cell = |column: &str| match drive.map_or(Cell::Unknown, |it| cell_of(it, column)) {
-            Cell::Unknown if column == "user_gb" => user_gb.map_or(Cell::Unknown, Cell::Number),
-            cell => cell,
+    /// One value for each column.
+    fn facts(&self, of: &DescribedDrive<'_>) -> Vec<AtlasFact> {
+        let cell = |column: &str| match (of.user_gb, of.drive) {
+            (Some(user_gb), _) if column == "user_gb" => Cell::Number(user_gb),
+            (_, Some((drive, format))) => cell_of(drive, format, column),
+            (_, None) => Cell::Unknown,
         };
         let mut facts: Vec<AtlasFact> =
             COLUMNS.into_iter().map(|(column, _, _)| fact(column, cell(column))).collect();
         if self.currency.is_none() {
             return facts;
         }
-        let price = self.of_drives.iter().find(|(of, _)| of == name).map(|(_, price)| price);
         let number = |value: Option<f64>| value.map_or(AtlasFact::Unknown, AtlasFact::Number);
         let known = |column: &str| match cell(column) {
             Cell::Number(number) => Some(number),
             Cell::Text(_) | Cell::Unknown => None,
         };
+        let price = of.price.as_ref();
+        let each = |amount: Option<f64>, of: fn(&Price, f64) -> Option<f64>| {
+            number(price.zip(amount).and_then(|(price, amount)| of(price, amount)))
+        };
         facts.push(number(price.map(|it| it.amount)));
         facts.push(price.map_or(AtlasFact::Unknown, |it| AtlasFact::Text(it.date.clone())));
-        facts.push(number(price.zip(known("user_gb")).and_then(|(it, gb)| it.per_gb(gb))));
-        let per_iops = price.zip(write_iops).and_then(|(it, iops)| it.per_thousand_iops(iops));
-        facts.push(number(per_iops));
-        let written = price.zip(known("endurance_pbw"));
-        facts.push(number(written.and_then(|(it, pb)| it.per_tb_written(pb))));
+        facts.push(each(known("user_gb"), Price::per_gb));
+        facts.push(each(of.settled_write_iops, Price::per_thousand_iops));
+        facts.push(each(known("endurance_pbw"), Price::per_tb_written));
         facts
     }
+}
+
+fn published_price(drive: &DriveSpec) -> Option<Price> {
+    let (device, gb) = drive.published_as()?;
+    published::price(device, gb)
 }
 
 /// A cell as a fact; a year is no quantity.

@@ -6,7 +6,7 @@ use lab::runs::{Runs, one_page_of, write_text};
 use lab::{Error, Kind};
 
 use crate::args::Compare;
-use crate::{Ending, output, regression, setup};
+use crate::{Ending, output, priced, regression, setup};
 
 /// Default path of the review; numbered if it exists.
 const OUT: &str = "compare.html";
@@ -17,15 +17,17 @@ pub(crate) fn compare(args: &Compare) -> Result<Ending> {
     let runs = Runs::new(&args.dir);
     let mut loaded: Vec<Run> =
         args.runs.iter().map(|asked| runs.load(asked)).collect::<Result<_, _>>()?;
-    for (drive, price) in &args.prices {
-        let mut its = loaded.iter_mut().filter(|run| run.target.name == *drive).peekable();
-        if its.peek().is_none() {
-            let text = format!("--price {drive}: no run is of this drive");
-            let hint = "name it as `floatgate runs` does";
-            return Err(Error::new(Kind::Input, text).hint(hint).into());
-        }
-        its.for_each(|run| run.target.price = Some(price.clone()));
+    priced::check(&args.prices)?;
+    if let Some((drive, _)) =
+        args.prices.iter().find(|(drive, _)| loaded.iter().all(|run| run.target.name != *drive))
+    {
+        let text = format!("--price {drive}: no run is of this drive");
+        return Err(Error::new(Kind::Input, text).hint("name it as `floatgate runs` does").into());
     }
+    for title in priced::apply(&args.prices, &mut loaded) {
+        output::talk(&format!("{title}: its price is in another currency, and left out"));
+    }
+    check_one_page(args)?;
     let judged = regression::judge(&args.fail_if, &loaded);
     if args.json {
         output::json(&loaded)?;
@@ -51,6 +53,16 @@ pub(crate) fn compare(args: &Compare) -> Result<Ending> {
         return Err(Error::new(Kind::Program, text).hint(hint).into());
     }
     Ok(if judged.beyond.is_empty() { Ending::Done } else { Ending::BeyondLimit })
+}
+
+/// Refuses more runs than a page of paper holds.
+fn check_one_page(args: &Compare) -> Result<()> {
+    let (count, limit) = (args.runs.len(), report::ONE_PAGE_RUNS_MAX);
+    if !args.one_page || count <= limit {
+        return Ok(());
+    }
+    let text = format!("--one-page of {count} runs: a page holds at most {limit}");
+    Err(Error::new(Kind::Input, text).hint("compare fewer of them with --one-page").into())
 }
 
 /// Refuses limits without a run to judge.

@@ -26,7 +26,15 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
     let first = measured.first().context("nothing was measured")?;
     let title = first.target.heading();
     let path = runs.publish(&measured, &report::review(&measured, &title))?;
-    let one_page = args.one_page.then(|| one_page_of(&path));
+    let fits = measured.len() <= report::ONE_PAGE_RUNS_MAX;
+    if args.one_page && !fits {
+        let (count, limit) = (measured.len(), report::ONE_PAGE_RUNS_MAX);
+        output::talk(&format!(
+            "--one-page was not written: {count} runs, and a page holds at most {limit}; compare \
+             some of them with --one-page"
+        ));
+    }
+    let one_page = (args.one_page && fits).then(|| one_page_of(&path));
     if let Some(one_page) = &one_page {
         write_text(one_page, &report::one_page(&measured, &title))?;
     }

@@ -52,7 +52,7 @@ fn print<T: Serialize>(is_json: bool, done: T, text: impl FnOnce(&T) -> String) 
 }
 
 /// Refuses to list a folder that was named and is not there; before the first run there is none.
-fn check_folder(dir: &Path) -> Result<()> {
+pub(crate) fn check_folder(dir: &Path) -> Result<()> {
     if dir.is_dir() || dir == Path::new(DIR_DEFAULT) {
         return Ok(());
     }

@@ -234,8 +234,14 @@ impl Driver for Model {
             value: fact.value,
             source: fact.source,
         });
+        let mut sheet: Vec<SheetRow> = sheet.collect();
         let published = self.spec.published_as();
-        let stated = published.map(|(device, gb)| data_sheet(device, gb));
+        for row in published.iter().flat_map(|(device, gb)| data_sheet(device, *gb)) {
+            // The file of the drive may have it already, with the same source.
+            if sheet.iter().all(|known| known.name != row.name) {
+                sheet.push(row);
+            }
+        }
         Target {
             kind: TargetKind::Model,
             name: self.spec.name.clone(),
@@ -256,7 +262,7 @@ impl Driver for Model {
                 .spec
                 .stated(ENDURANCE, &self.setup.format, false)
                 .or_else(|| published.and_then(|(device, gb)| property(device, gb, ENDURANCE))),
-            sheet: sheet.chain(stated.unwrap_or_default()).collect(),
+            sheet,
         }
     }
 

@@ -87,7 +87,7 @@ impl Runs {
     /// The review that shows the run in the folder `path`, where it has one.
     pub fn page_of(&self, path: &Path) -> Option<PathBuf> {
         let name = fs::read_to_string(path.join(PAGE)).ok()?;
-        let page = self.root.join(&name);
+        let page = path.parent().unwrap_or(&self.root).join(&name);
         let is_page = page.extension().is_some_and(|it| it == "html") && page.is_file();
         (is_page && !name.contains('/')).then_some(page)
     }

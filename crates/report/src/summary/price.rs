@@ -46,7 +46,7 @@ fn cells(subject: &Subject<'_>, price: Option<&Price>) -> [String; 4] {
     };
     let user_gb = subject.run.target.user_capacity_all_bytes() as f64 / 1e9;
     [
-        format!("{} {} ({})", number::whole(price.amount), price.currency, price.date),
+        format!("{} {} ({})", number::money(price.amount), price.currency, price.date),
         told(price.per_gb(user_gb)),
         told(settled_write_iops(subject.run).and_then(|iops| price.per_thousand_iops(iops))),
         told(endurance_pb.and_then(|it| price.per_tb_written(it))),

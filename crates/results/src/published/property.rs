@@ -10,7 +10,7 @@ const NAMES: [(&str, &str, &str); 26] = [
     ("release_year", "Released", ""),
     ("warranty_years", "Warranty", "years"),
     ("endurance_pbw", "Endurance", "PB written"),
-    ("endurance_dwpd", "Endurance", "drive writes a day"),
+    ("endurance_dwpd", "Endurance, daily", "drive writes a day"),
     ("pcie_gen", "PCIe generation", ""),
     ("pcie_lanes", "PCIe lanes", ""),
     ("pcie_lanes_needed_gen1", "PCIe lanes needed, generation 1", ""),
