@@ -19,7 +19,7 @@ use xtask::target;
 /// Status with which the command ends after a measurement that did not reach steady state.
 const NOT_STEADY: i32 = 3;
 
-/// Settings of the gallery.
+/// Settings of the atlas.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
     /// Folder for the runs and the pages

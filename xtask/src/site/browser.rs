@@ -10,7 +10,7 @@ use xtask::program::{said, succeeds};
 
 /// Widths of windows, in pixels.
 const WIDTHS: [u32; 3] = [390, 820, 1440];
-/// Pages that have everything: text, code, wide tables, cards, interfaces.
+/// Pages that have everything: text, code, wide tables, the atlas, interfaces.
 const PAGES: [&str; 11] = [
     "index.html",
     "gallery.html",
