@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use lab::results::published::{Property, properties};
+use lab::results::published::property;
 use lab::ssd::DriveSpec;
 
 /// Value of a drive in a column.
@@ -54,27 +54,21 @@ const DAYS_A_YEAR: f64 = 365.25;
 /// The cells of a drive, one for each of [`columns`].
 pub(crate) fn cells(drive: &DriveSpec) -> Vec<Cell> {
     let formats = drive.formats();
-    let facts = Facts::new(drive, formats.first().map_or("", String::as_str));
+    let facts = Facts { drive, format: formats.first().map_or("", String::as_str) };
     columns().map(|column| facts.cell(column)).collect()
 }
 
 /// The cell of a drive in the column `name`, in one of its formats.
 pub(crate) fn cell_of(drive: &DriveSpec, format: &str, name: &str) -> Cell {
-    Facts::new(drive, format).cell(name)
+    Facts { drive, format }.cell(name)
 }
 
 struct Facts<'a> {
     drive: &'a DriveSpec,
     format: &'a str,
-    published: Vec<Property>,
 }
 
-impl<'a> Facts<'a> {
-    fn new(drive: &'a DriveSpec, format: &'a str) -> Self {
-        let published = drive.published_as().map(|(device, gb)| properties(device, gb));
-        Self { drive, format, published: published.unwrap_or_default() }
-    }
-
+impl Facts<'_> {
     fn cell(&self, column: &str) -> Cell {
         let drive = self.drive;
         let text = match column {
@@ -109,9 +103,11 @@ impl<'a> Facts<'a> {
 
     /// Value that the drive's file states, or a published row.
     fn known(&self, metric: &str) -> Option<f64> {
-        let of_file = || self.drive.stated(metric, self.format, false);
-        let its = |it: &&Property| it.metric == metric && !it.is_of_module;
-        of_file().or_else(|| self.published.iter().find(its).map(|it| it.low))
+        let published = || {
+            let (device, gb) = self.drive.published_as()?;
+            property(device, gb, metric)
+        };
+        self.drive.stated(metric, self.format, false).or_else(published)
     }
 
     fn user_gb(&self) -> Option<f64> {

@@ -43,7 +43,7 @@ use crate::subject::{published, published_elsewhere, slug};
 use crate::wanted::TargetSetup;
 use crate::{Error, Kind};
 
-pub use self::listing::RunEntry;
+pub use self::listing::{RunEntry, SWEEP};
 pub use self::order::Order;
 pub use self::progress_file::{StepUnderway, Underway};
 pub use self::run_monitor::{Page, RunMonitor, RunState, RunsSnapshot, SeenRun, SeenStep};

@@ -19,7 +19,7 @@ const COMPARED_MAX: usize = 5;
 /// Characters of text that is not broken into lines.
 const SHORT_MAX: usize = 10;
 /// Heading and unit of the column of figures besides the headlines.
-const CALM: (&str, &str) = ("4K write std. dev.", "ms");
+const DEVIATION: (&str, &str) = ("4K write std. dev.", "ms");
 
 /// Value of a property that no run measures.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,8 +80,16 @@ pub struct Atlas<'a> {
 struct Row {
     /// Order of rows at first: those whose 4K random writes are sound by their rate, then those in
     /// doubt by theirs, then the unknown.
-    order: (bool, f64),
+    order: (Certainty, f64),
     html: String,
+}
+
+/// Certainty of a figure, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    Unknown,
+    Doubted,
+    Sound,
 }
 
 /// Figure of a row.
@@ -95,6 +103,14 @@ struct RowFigure {
 impl RowFigure {
     const fn sound(value: Option<f64>) -> Self {
         Self { value, notes: String::new() }
+    }
+
+    const fn certainty(&self) -> Certainty {
+        match (self.value, self.notes.is_empty()) {
+            (None, _) => Certainty::Unknown,
+            (Some(_), false) => Certainty::Doubted,
+            (Some(_), true) => Certainty::Sound,
+        }
     }
 }
 
@@ -165,13 +181,13 @@ fn controls() -> String {
 fn heads(of: &Atlas<'_>) -> String {
     let mut html = head("Drive", "", "");
     html.push_str(&head("Figures", "", " class=\"words\""));
-    html.push_str(&head("Host, preconditioning", "", " class=\"words\""));
+    html.push_str(&head("Conditions", "", " class=\"words\""));
     for headline in Headline::ALL {
         let (name, unit) = heading(headline);
         let sort = if headline == Headline::Write { " aria-sort=\"descending\"" } else { "" };
         html.push_str(&head(name, unit, sort));
     }
-    html.push_str(&head(CALM.0, CALM.1, ""));
+    html.push_str(&head(DEVIATION.0, DEVIATION.1, ""));
     html.extend(of.columns.iter().map(|column| {
         let class = if column.unit.is_empty() { " class=\"words\"" } else { "" };
         head(&column.name, &column.unit, class)
@@ -217,15 +233,15 @@ fn conditions(run: &Run) -> String {
 
 fn run_row(subject: &Subject<'_>, entry: &AtlasRun) -> Row {
     let run = subject.run;
-    let figures: Vec<RowFigure> = Headline::ALL
-        .into_iter()
-        .map(|headline| {
-            let Some(shown) = shown(run, headline) else { return RowFigure::default() };
-            let notes = shown.notes(headline).join(", ");
-            RowFigure { value: Some(in_unit(headline, shown.value)), notes }
-        })
-        .chain([RowFigure::sound(calm(run))])
-        .collect();
+    let figure = |headline: Headline| {
+        let Some(shown) = shown(run, headline) else { return RowFigure::default() };
+        let notes = shown.notes(headline).join(", ");
+        RowFigure { value: Some(in_unit(headline, shown.value)), notes }
+    };
+    let mut figures: Vec<RowFigure> = Headline::ALL.into_iter().map(figure).collect();
+    // What puts the rate of the writes in doubt puts their deviation in doubt.
+    let notes = figure(Headline::Write).notes;
+    figures.push(RowFigure { value: write_deviation_ms(run), notes });
     let (class, origin) = origin(run);
     let name = format!(
         "<label><input type=\"checkbox\" value=\"{}\" hidden aria-label=\"Compare {label}\">\
@@ -260,7 +276,7 @@ fn in_unit(headline: Headline, value: f64) -> f64 {
 }
 
 /// Standard deviation of the latency of the 4K random writes, in milliseconds.
-fn calm(run: &Run) -> Option<f64> {
+fn write_deviation_ms(run: &Run) -> Option<f64> {
     let step = Headline::Write.step(run)?;
     step.summary.as_ref()?.latency.stdev_ns().map(millis)
 }
@@ -292,7 +308,7 @@ fn row(
             AtlasFact::Unknown => html.push_str(&number_cell(None, number::trimmed, "")),
         }
     }
-    let order = (figures[0].notes.is_empty(), figures[0].value.unwrap_or(-1.0));
+    let order = (figures[0].certainty(), figures[0].value.unwrap_or_default());
     Row { order, html: html + "</tr>" }
 }
 

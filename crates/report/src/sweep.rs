@@ -240,7 +240,7 @@ fn conditions(sweep: &Sweep) -> String {
         k => format!("time lapse: 1/{k} of the capacity for 1/{k} of the time"),
     };
     let price = sweep.price.as_ref().map_or(String::new(), |it| {
-        format!("; price {} {} ({})", number::money(it.amount), it.currency, it.date)
+        format!("; price {} {} ({})", number::money(it.amount), it.currency, it.origin())
     });
     format!(
         "{}, format {}, host {}; each point purged, filled once in order, loaded until steady, for \

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::conditions::{format, preconditioning};
 use crate::mark::is_unset;
 use crate::{
-    ConfidenceInterval, Run, Spread, Step, StepKind, Summary, Target, TargetKind, WrittenAmount,
+    ConfidenceInterval, PlatformRow, Run, Spread, Step, StepKind, Summary, Target, TargetKind,
+    WrittenAmount,
 };
 
 /// Smallest difference of two rates or latencies that is called one, as a share: repeats of a run
@@ -179,31 +180,32 @@ const AS_DELIVERED: &str = "as delivered";
 /// Conditions of `run`, in the order in which differences are listed: the preconditioning of each
 /// suite by itself, and of a real drive the platform.
 pub fn run_conditions(run: &Run) -> Vec<RunCondition> {
-    let mut conditions = conditions_with(run, String::new());
-    conditions.retain(|it| it.what != PRECONDITIONING);
+    let [mut of_format, host, others @ ..] = common_conditions(run);
     if format(run).is_empty() {
-        conditions.iter_mut().filter(|it| it.what == "format").for_each(|it| {
-            AS_DELIVERED.clone_into(&mut it.value);
-        });
+        AS_DELIVERED.clone_into(&mut of_format.value);
     }
-    conditions.extend(suites(run).into_iter().map(|suite| RunCondition {
+    let of_suite = |suite| RunCondition {
         what: format!("{PRECONDITIONING} of {suite}"),
         value: preconditioning(run, suite),
-    }));
+    };
     let platform = run.environment.sheet.iter().filter(|row| !is_outcome(&row.name));
     let platform = platform.filter(|_| !run.target.kind.is_model());
-    conditions.extend(
-        platform.map(|row| RunCondition { what: row.name.clone(), value: row.value.clone() }),
-    );
-    conditions
+    let of_row =
+        |row: &PlatformRow| RunCondition { what: row.name.clone(), value: row.value.clone() };
+    [of_format, host]
+        .into_iter()
+        .chain(suites(run).into_iter().map(of_suite))
+        .chain(others)
+        .chain(platform.map(of_row))
+        .collect()
 }
 
-fn conditions_with(run: &Run, preconditioning: String) -> Vec<RunCondition> {
+/// Conditions that every run has, its format and its host first.
+fn common_conditions(run: &Run) -> [RunCondition; 8] {
     let kind = if run.target.kind.is_model() { "model" } else { "real drive" };
     [
         ("format", run.target.format.clone()),
         ("host", run.target.host.clone()),
-        (PRECONDITIONING, preconditioning),
         ("protocol", run.protocol.clone()),
         ("kind of target", kind.to_owned()),
         ("model version", run.model_version.map_or("none".to_owned(), |it| it.to_string())),
@@ -212,7 +214,6 @@ fn conditions_with(run: &Run, preconditioning: String) -> Vec<RunCondition> {
         ("compressible data", compressible(run)),
     ]
     .map(|(what, value)| RunCondition { what: what.to_owned(), value })
-    .into()
 }
 
 fn suites(run: &Run) -> Vec<&str> {
@@ -232,10 +233,16 @@ fn preconditionings(run: &Run, suites: &[&str]) -> String {
 /// versions, for one, are never compared without saying so.
 pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
     let has = |run: &Run, suite: &str| run.steps.iter().any(|step| step.suite == suite);
-    let conditions = |run: &Run| {
+    let preconditioned = |run: &Run| {
         let mut common = suites(run);
         common.retain(|suite| runs.iter().all(|run| has(run.borrow(), suite)));
-        conditions_with(run, preconditionings(run, &common))
+        let what = PRECONDITIONING.to_owned();
+        RunCondition { what, value: preconditionings(run, &common) }
+    };
+    let conditions = |run: &Run| {
+        let [format, host, others @ ..] = common_conditions(run);
+        let first = [format, host, preconditioned(run)];
+        first.into_iter().chain(others).collect::<Vec<_>>()
     };
     let all: Vec<Vec<RunCondition>> = runs.iter().map(|run| conditions(run.borrow())).collect();
     let difference = |(index, first): (usize, &RunCondition)| Difference {
@@ -376,7 +383,7 @@ mod tests {
         let real = |kernel: &str, cost: &str| {
             let mut run = example::run();
             run.target.kind = TargetKind::BlockDevice;
-            let row = |(name, value): (&str, &str)| crate::PlatformRow {
+            let row = |(name, value): (&str, &str)| PlatformRow {
                 name: name.into(),
                 value: value.into(),
             };

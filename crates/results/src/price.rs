@@ -13,9 +13,18 @@ pub struct Price {
     pub currency: String,
     /// Date, or a part of it: `2014-06-24`, `2014-06`, `2014`.
     pub date: String,
+    /// Document that states it; empty where its user did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
 }
 
 impl Price {
+    /// Date and source in words.
+    pub fn origin(&self) -> String {
+        let source = if self.source.is_empty() { "as stated" } else { &self.source };
+        format!("{}, {source}", self.date)
+    }
+
     /// Price of each decimal gigabyte of a capacity.
     pub fn per_gb(&self, user_gb: f64) -> Option<f64> {
         self.per(user_gb)
@@ -50,7 +59,12 @@ impl FromStr for Price {
         if !(amount.is_finite() && amount > 0.0 && is_currency && is_date(date)) {
             return Err(refused());
         }
-        Ok(Self { amount, currency: currency.to_owned(), date: date.to_owned() })
+        Ok(Self {
+            amount,
+            currency: currency.to_owned(),
+            date: date.to_owned(),
+            source: String::new(),
+        })
     }
 }
 
@@ -76,6 +90,7 @@ mod tests {
     fn a_price_has_amount_currency_and_date() {
         let price: Price = "12000USD@2014-06".parse().unwrap();
         assert_eq!((price.currency.as_str(), price.date.as_str()), ("USD", "2014-06"));
+        assert_eq!(price.origin(), "2014-06, as stated");
         assert_eq!(price.per_gb(2400.0), Some(5.0));
         assert_eq!(price.per_thousand_iops(120_000.0), Some(100.0));
         assert_eq!(price.per_tb_written(12.0), Some(1.0));

@@ -115,7 +115,8 @@ pub fn price(device: &str, capacity_gb: f64) -> Option<Price> {
         |row: &&FigureRow| row.metric == PRICE_METRIC && row.confidence != Confidence::Garbled;
     let row = rows.find(is_price)?;
     let date = row.note.split(';').next()?.trim();
-    format!("{}USD@{date}", row.value_low?).parse().ok()
+    let price: Price = format!("{}USD@{date}", row.value_low?).parse().ok()?;
+    Some(Price { source: row.document.clone(), ..price })
 }
 
 #[cfg(test)]

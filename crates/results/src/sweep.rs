@@ -158,7 +158,7 @@ pub struct UnitPrices {
     pub per_gb: Option<f64>,
     /// Price of each thousand requests a second; absent where it was not in steady state.
     pub per_thousand_iops: Option<f64>,
-    /// Price of each terabyte that the host may write in its lifetime; absent where that is.
+    /// Price of each terabyte of the lifetime; absent where the lifetime is.
     pub per_tb_written: Option<f64>,
 }
 
@@ -204,7 +204,7 @@ const fn is_single(repeat: &u32) -> bool {
 impl Sweep {
     /// The sweep with `price` for the drive of every point.
     #[must_use]
-    pub fn priced(mut self, price: Price) -> Self {
+    pub fn with_price(mut self, price: Price) -> Self {
         for point in &mut self.points {
             let PointOutcome::Measured(settled) = &mut point.outcome else { continue };
             let settled_iops = settled.steady.then_some(settled.iops);

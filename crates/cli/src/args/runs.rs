@@ -80,10 +80,8 @@ pub(crate) struct Compare {
     /// Write verdict and sheets on one page of A4, too, beside the review
     #[arg(long, conflicts_with = "json")]
     pub(crate) one_page: bool,
-    /// Price of a drive with its currency and date, such as px600-2600=12000USD@2014-06; may be
-    /// repeated
-    #[arg(long = "price", value_name = "DRIVE=PRICE", value_parser = priced)]
-    pub(crate) prices: Vec<(String, Price)>,
+    #[command(flatten)]
+    pub(crate) price: PriceArgs,
     /// Exit with status 6 if a later run is beyond a limit, such as 'p99>+10%' or 'iops<-5%', in
     /// percent of the first run; may be repeated
     #[arg(long, value_name = "LIMIT")]
@@ -105,20 +103,27 @@ pub(crate) struct Atlas {
     /// Folder for the pages, which is made
     #[arg(long, default_value = "atlas", value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Write into a folder that exists
+    /// Replace the atlas that the folder holds
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Leave out the drives of the catalogue that no run is of
     #[arg(long)]
     pub(crate) runs_only: bool,
+    #[command(flatten)]
+    pub(crate) price: PriceArgs,
+}
+
+/// Prices of drives.
+#[derive(Debug, Args)]
+pub(crate) struct PriceArgs {
     /// Price of a drive with its currency and date, such as px600-2600=12000USD@2014-06; may be
     /// repeated
-    #[arg(long = "price", value_name = "DRIVE=PRICE", value_parser = priced)]
+    #[arg(long = "price", value_name = "DRIVE=PRICE", value_parser = drive_price)]
     pub(crate) prices: Vec<(String, Price)>,
 }
 
 /// Reads `px600-2600=12000USD@2014-06`.
-fn priced(text: &str) -> Result<(String, Price), String> {
+fn drive_price(text: &str) -> Result<(String, Price), String> {
     let (drive, price) = text
         .rsplit_once('=')
         .filter(|(drive, _)| !drive.is_empty())

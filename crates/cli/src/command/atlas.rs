@@ -7,15 +7,15 @@ use anyhow::{Context as _, Result};
 use lab::results::headlines::settled_write_iops;
 use lab::results::price::Price;
 use lab::results::{Run, baseline, published};
-use lab::runs::{Runs, write_text};
+use lab::runs::{RunEntry, Runs, SWEEP, write_text};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::{Error, Kind};
 use report::{AtlasColumn, AtlasFact, AtlasModel, AtlasRun};
 
 use crate::args::Atlas;
 use crate::command::runs::check_folder;
+use crate::drive_prices::{self, DrivePrices};
 use crate::drive_query::{Cell, cell_of};
-use crate::priced::{self, DrivePrices};
 use crate::{Ending, output};
 
 /// Page of all drives.
@@ -47,21 +47,19 @@ struct Review {
 /// Writes the pages, and prints the path of the first.
 pub(crate) fn atlas(args: &Atlas) -> Result<Ending> {
     check_place(args)?;
-    priced::check(&args.prices)?;
+    drive_prices::check(&args.price.prices)?;
     let mut reviews = reviews(args)?;
     let drives = catalogue::drives();
-    check_prices(&args.prices, &drives, &reviews)?;
+    check_prices(&args.price.prices, &drives, &reviews)?;
     for review in &mut reviews {
-        for title in priced::apply(&args.prices, &mut review.runs) {
-            output::talk(&format!("{title}: its price is in another currency, and left out"));
-        }
+        drive_prices::apply(&args.price.prices, &mut review.runs);
     }
     let folder = args.out.join(REVIEWS);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     }
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let sheets = Sheets::new(&args.prices, &drives, &reviews);
+    let sheets = Sheets::new(&args.price.prices, &drives, &reviews);
     let (mut runs, mut of_runs): (Vec<Run>, Vec<AtlasRun>) = (Vec::new(), Vec::new());
     for (number, Review { runs: reviewed, .. }) in reviews.into_iter().enumerate() {
         let first = &reviewed[0];
@@ -142,12 +140,14 @@ fn named(args: &Atlas, runs: &Runs) -> Vec<String> {
         return args.runs.clone();
     }
     let mut names = Vec::new();
-    for entry in runs.listed() {
+    for entry in runs.listed().into_iter().filter(|entry| entry.protocol != SWEEP) {
         if !entry.fault.is_empty() {
             output::talk(&format!("warning: {} is left out: {}", entry.name, entry.fault));
-        } else if entry.planned > 0 && entry.is_complete() && runs.load(&entry.name).is_ok() {
-            // A sweep is complete, and no run.
+        } else if entry.is_complete() {
             names.push(entry.name);
+        } else {
+            let RunEntry { name, done, planned, .. } = entry;
+            output::talk(&format!("{name} is left out: {done} of {planned} steps are done"));
         }
     }
     names
@@ -201,7 +201,7 @@ impl<'a> Sheets<'a> {
             COLUMNS.into_iter().map(|(_, name, unit)| column(name, unit)).collect();
         if let Some(currency) = &self.currency {
             columns.push(column("Price", currency));
-            columns.push(column("Date of the price", ""));
+            columns.push(column("Date and source of the price", ""));
             columns.push(column("Price", &format!("{currency}/GB")));
             columns.push(column("Price", &format!("{currency} per 1,000 settled 4K writes/s")));
             columns.push(column("Price", &format!("{currency}/TB written")));
@@ -234,7 +234,8 @@ impl<'a> Sheets<'a> {
             let facts = self.facts(&DescribedDrive {
                 drive: Some((drive, formats.first().map_or("", String::as_str))),
                 user_gb: None,
-                price: price.filter(|it| Some(&it.currency) == self.currency.as_ref()),
+                price: price
+                    .filter(|it| drive_prices::is_in(it, self.currency.as_deref(), &drive.title)),
                 settled_write_iops: row.map(|it| it.write_iops),
             });
             AtlasModel {
@@ -269,7 +270,7 @@ impl<'a> Sheets<'a> {
             number(price.zip(amount).and_then(|(price, amount)| of(price, amount)))
         };
         facts.push(number(price.map(|it| it.amount)));
-        facts.push(price.map_or(AtlasFact::Unknown, |it| AtlasFact::Text(it.date.clone())));
+        facts.push(price.map_or(AtlasFact::Unknown, |it| AtlasFact::Text(it.origin())));
         facts.push(each(known("user_gb"), Price::per_gb));
         facts.push(each(of.settled_write_iops, Price::per_thousand_iops));
         facts.push(each(known("endurance_pbw"), Price::per_tb_written));

@@ -6,7 +6,7 @@ use lab::runs::{Runs, one_page_of, write_text};
 use lab::{Error, Kind};
 
 use crate::args::Compare;
-use crate::{Ending, output, priced, regression, setup};
+use crate::{Ending, drive_prices, output, regression, setup};
 
 /// Default path of the review; numbered if it exists.
 const OUT: &str = "compare.html";
@@ -17,16 +17,17 @@ pub(crate) fn compare(args: &Compare) -> Result<Ending> {
     let runs = Runs::new(&args.dir);
     let mut loaded: Vec<Run> =
         args.runs.iter().map(|asked| runs.load(asked)).collect::<Result<_, _>>()?;
-    priced::check(&args.prices)?;
-    if let Some((drive, _)) =
-        args.prices.iter().find(|(drive, _)| loaded.iter().all(|run| run.target.name != *drive))
+    drive_prices::check(&args.price.prices)?;
+    if let Some((drive, _)) = args
+        .price
+        .prices
+        .iter()
+        .find(|(drive, _)| loaded.iter().all(|run| run.target.name != *drive))
     {
         let text = format!("--price {drive}: no run is of this drive");
         return Err(Error::new(Kind::Input, text).hint("name it as `floatgate runs` does").into());
     }
-    for title in priced::apply(&args.prices, &mut loaded) {
-        output::talk(&format!("{title}: its price is in another currency, and left out"));
-    }
+    drive_prices::apply(&args.price.prices, &mut loaded);
     check_one_page(args)?;
     let judged = regression::judge(&args.fail_if, &loaded);
     if args.json {

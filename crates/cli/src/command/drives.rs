@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use lab::driver::model;
 use lab::results::SheetRow;
 use lab::results::mark::{UNVALIDATED_REASON, marked};
-use lab::results::published::{self, data_sheet};
+use lab::results::published;
 use lab::runs::write_text;
-use lab::ssd::{DriveSpec, Fact, catalogue};
+use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::{find_drive, find_drive_text};
 use lab::{Error, Kind};
 use serde_json::{Value, json};
@@ -130,7 +131,7 @@ fn sheet(drive: &DriveSpec) -> String {
     let formats = drive.formats();
     let default = formats.first().map_or("", String::as_str);
     let mut sources: Vec<String> = Vec::new();
-    let mut row = |fact: Fact| {
+    let mut row = |fact: SheetRow| {
         let (kind, _) = fact.source.split_once(':').unwrap_or((&fact.source, ""));
         let known = sources.iter().position(|it| *it == fact.source);
         let number = known.unwrap_or_else(|| {
@@ -140,8 +141,7 @@ fn sheet(drive: &DriveSpec) -> String {
         let source = format!("{kind} [{}]", number + 1);
         [fact.group, fact.name, fact.value, source]
     };
-    let rows: Vec<[String; 4]> =
-        drive.sheet(default).into_iter().chain(published_facts(drive)).map(&mut row).collect();
+    let rows: Vec<[String; 4]> = model::sheet(drive, default).into_iter().map(&mut row).collect();
     let reason = || format!("{UNVALIDATED_REASON}\n");
     let reason = if drive.is_validated() { String::new() } else { reason() };
     let mut notes = String::new();
@@ -159,16 +159,9 @@ fn sheet(drive: &DriveSpec) -> String {
     )
 }
 
-/// Properties that were published of a drive, and that its model does not need.
-fn published_facts(drive: &DriveSpec) -> Vec<Fact> {
-    let Some((device, capacity_gb)) = drive.published_as() else { return Vec::new() };
-    let fact = |SheetRow { group, name, value, source }| Fact { group, name, value, source };
-    data_sheet(device, capacity_gb).into_iter().map(fact).collect()
-}
-
 fn described(drive: &DriveSpec) -> Value {
     let formats = drive.formats().into_iter().map(|format| {
-        let facts = drive.sheet(&format).into_iter().chain(published_facts(drive)).map(|fact| {
+        let facts = model::sheet(drive, &format).into_iter().map(|fact| {
             json!({
                 "group": fact.group,
                 "name": fact.name,

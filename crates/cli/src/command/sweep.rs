@@ -62,7 +62,7 @@ pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
         return Err(error);
     }
     let sweep = match &args.price {
-        Some(price) => sweep.priced(price.clone()),
+        Some(price) => sweep.with_price(price.clone()),
         None => sweep,
     };
     let page = store.finish(&sweep, &report::sweep(&sweep))?;

@@ -29,7 +29,7 @@ mod space;
 use blockio::Nanos;
 use results::published::{data_sheet, price, property};
 use results::{Environment, HostLimits, Interval, PlatformRow, SheetRow, Target, TargetKind};
-use ssd::{Drive, DriveSpec, Setup};
+use ssd::{Drive, DriveSpec, Fact, Setup};
 use workload::{Span, Workload};
 
 use self::closed::ClosedLoop;
@@ -223,25 +223,26 @@ impl Model {
     }
 }
 
+/// Specification sheet of a drive in a format: what its model is made of, then what else was
+/// published of it.
+pub fn sheet(spec: &DriveSpec, format: &str) -> Vec<SheetRow> {
+    let row = |Fact { group, name, value, source }| SheetRow { group, name, value, source };
+    let mut sheet: Vec<SheetRow> = spec.sheet(format).into_iter().map(row).collect();
+    for row in spec.published_as().iter().flat_map(|(device, gb)| data_sheet(device, *gb)) {
+        // The file of the drive may have it already, with the same source.
+        if sheet.iter().all(|known| known.name != row.name) {
+            sheet.push(row);
+        }
+    }
+    sheet
+}
+
 /// Metric of rated endurance in published rows and in drive files.
 const ENDURANCE: &str = "endurance_pbw";
 
 impl Driver for Model {
     fn target(&self) -> Target {
-        let sheet = self.spec.sheet(&self.setup.format).into_iter().map(|fact| SheetRow {
-            group: fact.group,
-            name: fact.name,
-            value: fact.value,
-            source: fact.source,
-        });
-        let mut sheet: Vec<SheetRow> = sheet.collect();
         let published = self.spec.published_as();
-        for row in published.iter().flat_map(|(device, gb)| data_sheet(device, *gb)) {
-            // The file of the drive may have it already, with the same source.
-            if sheet.iter().all(|known| known.name != row.name) {
-                sheet.push(row);
-            }
-        }
         Target {
             kind: TargetKind::Model,
             name: self.spec.name.clone(),
@@ -262,7 +263,7 @@ impl Driver for Model {
                 .spec
                 .stated(ENDURANCE, &self.setup.format, false)
                 .or_else(|| published.and_then(|(device, gb)| property(device, gb, ENDURANCE))),
-            sheet,
+            sheet: sheet(&self.spec, &self.setup.format),
         }
     }
 

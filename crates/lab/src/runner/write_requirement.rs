@@ -16,7 +16,7 @@ pub(super) fn of(
 ) -> WriteRequirement {
     let before = records.iter().filter(|(at, _)| *at < index).max_by_key(|(at, _)| *at);
     let written = before.and_then(|(_, record)| record.step.written);
-    let user_bytes = user_bytes(target);
+    let user_bytes = target.user_capacity_all_bytes() as f64;
     let footprint = step.workload.as_ref().map_or(100.0, |workload| workload.footprint_percent);
     WriteRequirement {
         before_bytes: written.map_or(0.0, |written| written.since_purge_bytes as f64),
@@ -25,12 +25,6 @@ pub(super) fn of(
         raw_bytes: target.raw_capacity_bytes.map(|bytes| bytes as f64),
         time_lapse: f64::from(target.time_lapse),
     }
-}
-
-/// Capacity of all devices: that of a modelled group is one.
-pub(super) fn user_bytes(target: &Target) -> f64 {
-    let devices = if target.kind.has_capacity_of_each_device() { target.devices } else { 1 };
-    target.user_capacity_bytes as f64 * f64::from(devices)
 }
 
 /// Bytes written to the drive after `step`, whose ramp is taken to have written as fast.
@@ -74,8 +68,8 @@ mod tests {
 
     #[test]
     fn capacity_is_that_of_all_devices_of_a_real_group() {
-        assert!((user_bytes(&target(TargetKind::BlockDevice, 8)) - 8e6).abs() < 1e-9);
-        assert!((user_bytes(&target(TargetKind::Model, 8)) - 1e6).abs() < 1e-9, "one drive");
+        assert!(target(TargetKind::BlockDevice, 8).user_capacity_all_bytes() == 8_000_000);
+        assert!(target(TargetKind::Model, 8).user_capacity_all_bytes() == 1_000_000, "one drive");
     }
 
     #[test]

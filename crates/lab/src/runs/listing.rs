@@ -144,6 +144,9 @@ struct Grid {
     dimensions: Vec<Dimension>,
 }
 
+/// Name that a list has in place of the protocol for sweeps, which are no runs.
+pub const SWEEP: &str = "sweep";
+
 /// The folder of a sweep: the points of its grid stand for steps.
 fn sweep(path: &Path) -> Result<RunEntry, Error> {
     let grid: Grid = read_json(&path.join(ORDER))?;
@@ -156,7 +159,7 @@ fn sweep(path: &Path) -> Result<RunEntry, Error> {
     Ok(RunEntry {
         target: drive.map_or_else(|_| String::new(), |drive| drive.name),
         format: grid.format,
-        protocol: "sweep".to_owned(),
+        protocol: SWEEP.to_owned(),
         done,
         planned,
         fault: fault.to_owned(),

@@ -19,7 +19,7 @@ pub(super) fn part(subjects: &[Subject<'_>]) -> String {
     }
     let mut html = String::from(
         "<h3>Price</h3><div class=\"scroll\"><table class=\"host-cost\"><thead><tr>\
-         <th scope=\"col\">Run</th><th scope=\"col\">Price, at its date</th>\
+         <th scope=\"col\">Run</th><th scope=\"col\">Price</th>\
          <th scope=\"col\">for each GB</th><th scope=\"col\">for each 1,000 settled 4K writes/s\
          </th><th scope=\"col\">for each TB of rated endurance</th></tr></thead><tbody>",
     );
@@ -46,7 +46,7 @@ fn cells(subject: &Subject<'_>, price: Option<&Price>) -> [String; 4] {
     };
     let user_gb = subject.run.target.user_capacity_all_bytes() as f64 / 1e9;
     [
-        format!("{} {} ({})", number::money(price.amount), price.currency, price.date),
+        format!("{} {} ({})", number::money(price.amount), price.currency, price.origin()),
         told(price.per_gb(user_gb)),
         told(settled_write_iops(subject.run).and_then(|iops| price.per_thousand_iops(iops))),
         told(endurance_pb.and_then(|it| price.per_tb_written(it))),

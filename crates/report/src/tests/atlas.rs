@@ -89,6 +89,9 @@ fn a_row_has_what_is_known_and_nothing_for_the_rest() {
     let doubted = rows.iter().position(|row| row.contains("<td class=\"doubted\" data-value=\"82"));
     let sound = rows.iter().position(|row| row.contains("<td data-value=\"39024.5\">"));
     assert!(sound < doubted, "what is in doubt comes behind, however fast: {rows:?}");
+    assert!(rows[5].contains(">Unknown<"), "what is unknown comes last: {rows:?}");
+    let marked = of("high-performance").matches("class=\"doubted\"").count();
+    assert!(marked >= 2, "the deviation of doubtful writes is in doubt");
 }
 
 #[test]

@@ -44,7 +44,10 @@ fn a_price_is_told_for_what_is_known_and_no_price_is_invented() {
     runs[0].target.price = Some("12800USD@2010-01".parse().unwrap());
     runs[0].target.endurance_pb = Some(8.0);
     let told = bare(part(&review(&runs, TITLE), "<h3>Price</h3>", "</tbody>"));
-    assert!(told.contains("12,800 USD (2010-01)") && told.contains("20.0 USD"), "{told}");
+    assert!(
+        told.contains("12,800 USD (2010-01, as stated)") && told.contains("20.0 USD"),
+        "{told}"
+    );
     assert!(told.contains("1.60 USD"), "for each TB written: {told}");
     assert!(told.ends_with("high-performance––––"), "{told}");
 }

@@ -61,7 +61,7 @@ fn a_priced_sweep_divides_the_price_by_what_each_point_gives() {
     let mut of = swept(&[1000, 2000, 4000], &[1]);
     assert!(!sweep(&of).contains("Price of each"), "no price is invented");
     unsteady(&mut of.points[2]);
-    let of = of.priced("6400USD@2014-06".parse().unwrap());
+    let of = of.with_price("6400USD@2014-06".parse().unwrap());
     let prices: Vec<[Option<f64>; 3]> = (of.points.iter())
         .filter_map(|it| it.settled()?.unit_prices)
         .map(|it| [it.per_gb, it.per_thousand_iops, it.per_tb_written])
@@ -69,7 +69,7 @@ fn a_priced_sweep_divides_the_price_by_what_each_point_gives() {
     let expected = [Some(6400.0), Some(3200.0), None].map(|iops| [Some(10.0), iops, None]);
     assert_eq!(prices, expected, "an unsettled rate has no price, nor has an unknown endurance");
     let page = sweep(&of);
-    assert!(page.contains("price 6,400 USD (2014-06)"), "{page:.3000}");
+    assert!(page.contains("price 6,400 USD (2014-06, as stated)"), "{page:.3000}");
 }
 
 #[test]

@@ -5,6 +5,8 @@ use lab::results::Run;
 use lab::results::price::Price;
 use lab::{Error, Kind};
 
+use crate::output;
+
 /// Drives by name, with the price of each.
 pub(crate) type DrivePrices = [(String, Price)];
 
@@ -27,22 +29,23 @@ pub(crate) fn check(prices: &DrivePrices) -> Result<()> {
     Ok(())
 }
 
-/// Gives each run the price of its drive; a price in another currency than those that are stated
-/// is left out. Returns the titles of runs that lost theirs, each once.
-pub(crate) fn apply(prices: &DrivePrices, runs: &mut [Run]) -> Vec<String> {
-    let mut without: Vec<String> = Vec::new();
+/// Gives each run the price that is stated of its drive; a published one in another currency is
+/// left out, which is said.
+pub(crate) fn apply(prices: &DrivePrices, runs: &mut [Run]) {
+    let currency = prices.first().map(|(_, first)| first.currency.as_str());
     for run in runs {
         let stated = prices.iter().find(|(drive, _)| *drive == run.target.name);
-        if let Some((_, price)) = stated {
-            run.target.price = Some(price.clone());
-        } else if let (Some((_, first)), Some(own)) = (prices.first(), &run.target.price)
-            && own.currency != first.currency
-        {
-            run.target.price = None;
-            if !without.contains(&run.target.title) {
-                without.push(run.target.title.clone());
-            }
-        }
+        let price = stated.map(|(_, price)| price.clone()).or_else(|| run.target.price.take());
+        run.target.price = price.filter(|price| is_in(price, currency, &run.target.title));
     }
-    without
+}
+
+/// True if `price` is in `currency`, or in any where there is none; says what is left out.
+pub(crate) fn is_in(price: &Price, currency: Option<&str>, title: &str) -> bool {
+    let is_in = currency.is_none_or(|it| it == price.currency);
+    if !is_in {
+        let text = format!("{title}: its price in {} is left out", price.currency);
+        output::talk(&format!("{text}, since those that are stated are in another currency"));
+    }
+    is_in
 }
