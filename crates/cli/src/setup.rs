@@ -54,12 +54,11 @@ pub(crate) fn on_clients(choice: Choice, args: &ClientArgs) -> Choice {
 
 /// `choice` where the arguments put it.
 pub(crate) fn placed(choice: Choice, place: &PlaceArgs) -> Choice {
-    let PlaceArgs { ambient, airflow, slot_power, fail_die } = *place;
     let surroundings = Surroundings {
-        ambient_c: ambient,
-        airflow_lfm: airflow,
-        slot: slot_power,
-        die_failure: fail_die,
+        ambient_c: place.ambient,
+        airflow_lfm: place.airflow,
+        slot: place.slot_power,
+        die_failures: place.fail_die.clone(),
     };
     Choice { surroundings, ..choice }
 }
@@ -103,13 +102,14 @@ pub(crate) fn tell_without_effect(subject: &Subject, real: &RealArgs, data: &Dat
     tell_no_compression(spec, data);
 }
 
-/// Tells that the die that was to fail did not within a load of `lasted`.
+/// Tells which of the dies that were to fail did not within a load of `lasted`.
 pub(crate) fn tell_intact(place: &PlaceArgs, warnings: &[&Warning], lasted: Nanos) {
-    let Some(DieFailure { die, .. }) = place.fail_die else { return };
-    if warnings.iter().all(|warning| warning.kind != WarningKind::DieFailure) {
+    let failed = warnings.iter().filter(|it| it.kind == WarningKind::DieFailure).count();
+    let mut to_fail = place.fail_die.clone();
+    to_fail.sort_by_key(|failure| failure.after_s);
+    for DieFailure { die, .. } in to_fail.iter().skip(failed) {
         output::talk(&format!(
-            "warning: die {die} never failed: the load ended at {lasted}, these are the figures \
-             of an intact drive"
+            "warning: die {die} never failed: the load ended at {lasted}, before its time"
         ));
     }
 }

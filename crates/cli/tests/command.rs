@@ -72,7 +72,7 @@ fn a_sweep_of_nothing_or_of_a_key_that_is_not_there_is_refused_once() {
     assert!(said.starts_with(expected), "{said}");
     assert!(said.contains("hint: values look like `400G..720G`, "), "{said}");
     let (_, said) = refused(&["run", "iodrive-duo", "--fail-die", "999@10s"]);
-    assert!(said.contains("hint: name a die that the drive has"), "{said}");
+    assert!(said.contains("hint: name dies that the drive has, each once"), "{said}");
     let (status, said) = refused(&["fit", "nofile.toml", "--free", "nand.t_read_us=40..60"]);
     assert_eq!(status, Some(2));
     assert!(said.contains("`floatgate drives NAME --toml` prints one"), "{said}");

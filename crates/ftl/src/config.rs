@@ -301,24 +301,57 @@ impl Config {
         self.check_spare(self.geometry.superblocks(), self.superblocks_reserved(), 0)
     }
 
-    /// Checks that a drive of this format can do without `die`.
+    /// Checks that a drive of this format has `die`.
+    pub(crate) fn check_die(&self, die: DieId) -> Result<(), ConfigError> {
+        let dies = self.geometry.dies();
+        check("die", die.0, die.0 < dies, &format!("below {dies}, the dies of a module"))
+    }
+
+    /// Checks that a drive of this format can do without `dies`, each named once.
     ///
     /// # Errors
     /// Fails if there is no such die, or too little would be left for the user capacity.
-    pub fn check_without(&self, die: DieId) -> Result<(), ConfigError> {
+    pub fn check_without(&self, dies: &[DieId]) -> Result<(), ConfigError> {
         let geometry = &self.geometry;
-        let limit = format!("below {}, the dies of a module", geometry.dies());
-        check("die", die.0, die.0 < geometry.dies(), &limit)?;
-        // A superblock of its bank would hold nothing without it.
-        let dies = geometry.data_units_per_row();
-        let limit = "at least 2 in each bank, parity aside, for one to be done without";
-        check("dies that hold data", dies, dies >= 2, limit)?;
-        let granules_lost = u64::from(geometry.erase_blocks_per_plane)
-            * u64::from(geometry.pages_per_erase_block)
-            * u64::from(geometry.pages_per_unit() * self.granules_per_page());
-        // One more than usual is kept: moving off the die opens a superblock of its own.
+        dies.iter().try_for_each(|die| self.check_die(*die))?;
+        let left = self.data_units_without(dies);
+        check("dies that hold data", left, left >= 1, "at least 1 in each row, parity aside")?;
+        let granules_lost =
+            self.pages_per_die() * u64::from(self.granules_per_page()) * dies.len() as u64;
+        // One more than usual is kept: moving off a die opens a superblock of its own.
         let reserved = self.superblocks_reserved() + 1;
         self.check_spare(geometry.superblocks(), reserved, granules_lost)
+    }
+
+    /// Logical pages that a die holds.
+    pub(crate) const fn pages_per_die(&self) -> u64 {
+        let Geometry { erase_blocks_per_plane, pages_per_erase_block, .. } = self.geometry;
+        erase_blocks_per_plane as u64
+            * pages_per_erase_block as u64
+            * self.geometry.pages_per_unit() as u64
+    }
+
+    /// Data units that the row with fewest has without `dies`: rows turn the stripes of a bank
+    /// through all of its dies, and each stripe keeps one of its dies for parity.
+    fn data_units_without(&self, dies: &[DieId]) -> u32 {
+        let Geometry { dies_per_bank, stripe_dies, .. } = self.geometry;
+        let (stripe, parity) = if stripe_dies == 0 { (dies_per_bank, 0) } else { (stripe_dies, 1) };
+        let of_row = |bank: u32, row: u32| {
+            let stripes = 0..dies_per_bank / stripe;
+            let left = stripes.map(|number| {
+                let is_in = |die: &&DieId| {
+                    let position = (die.0 % dies_per_bank + dies_per_bank - row) % dies_per_bank;
+                    die.0 / dies_per_bank == bank && position / stripe == number
+                };
+                let lost = u32::try_from(dies.iter().filter(is_in).count()).expect("dies");
+                stripe.saturating_sub(parity + lost)
+            });
+            left.sum::<u32>()
+        };
+        let banks = dies.iter().map(|die| die.0 / dies_per_bank);
+        let rows = banks.flat_map(|bank| (0..dies_per_bank).map(move |row| (bank, row)));
+        let fewest = rows.map(|(bank, row)| of_row(bank, row)).min();
+        fewest.unwrap_or_else(|| self.geometry.data_units_per_row())
     }
 
     /// Checks that `superblocks`, less those `reserved` for relocation and less `granules_lost`

@@ -19,7 +19,7 @@
 //! | relocation         | with each write, if told | owed, and paid by the owner      |
 //! | erased superblocks | opened at once           | once the owner releases them     |
 //! | reverse map        | in memory                | asked of the media               |
-//! | a lost die         | rebuilt here             | left out by rows of the owner    |
+//! | lost dies          | rebuilt here             | left out by rows of the owner    |
 //!
 //! Invariants:
 //! - A page is mapped as soon as it has a place; until its unit is full, its data is in the owner's
@@ -33,7 +33,7 @@ mod capacity;
 mod condemned;
 mod degraded_rows;
 mod invariants;
-mod lost_die;
+mod lost_dies;
 mod p2l;
 pub(crate) mod recovery;
 pub(crate) mod relocation;
@@ -45,7 +45,8 @@ use std::marker::PhantomData;
 use blockio::{Bytes, Rng};
 
 use self::degraded_rows::DegradedRows;
-use self::lost_die::LostDie;
+use self::lost_dies::LostDies;
+pub use self::lost_dies::{DieLoss, Redundancy};
 use self::relocation::{Relocation, Thresholds};
 use self::slc_cache::SlcState;
 use crate::extent::Extents;
@@ -182,8 +183,8 @@ pub struct Ftl<C = Pace> {
     /// Shortening of the rows that are begun from now on; [`DegradedRows::NOT`] while no die is
     /// lost.
     shortened: DegradedRows,
-    /// Die that is out of service.
-    lost: Option<Box<LostDie>>,
+    /// Dies that are out of service.
+    lost: Option<Box<LostDies>>,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
     mapping: Mapping,
@@ -573,6 +574,9 @@ impl<C> Ftl<C> {
         let die_first = DieId(self.die_first(superblock));
         media.submit(MediaOp::Erase { superblock, die_first });
         self.superblocks.erase(superblock);
+        if let Some(lost) = &mut self.lost {
+            lost.erased(superblock, self.banks.divisor());
+        }
         self.told.clear();
         self.counters.superblocks_erased += 1;
         match &mut self.held {

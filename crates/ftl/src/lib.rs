@@ -70,7 +70,7 @@ pub use config::{Config, ConfigError, SlcCache, Watermarks};
 pub use counters::Counters;
 pub use divider::Divider;
 pub use ftl::recovery::{MapError, RecoveredSuperblock, Recovery};
-pub use ftl::{Debt, Ftl, Occupancy, Pace, SuperblockStatus, Unit};
+pub use ftl::{Debt, DieLoss, Ftl, Occupancy, Pace, Redundancy, SuperblockStatus, Unit};
 pub use geometry::{DieId, Geometry, Layout};
 pub use id::{Lpn, PAGE_BYTES, Ppn};
 pub use mapping::Map;

@@ -4,7 +4,9 @@ pub mod contract;
 pub mod mock;
 pub mod model;
 
-use results::{ApplicationInterval, Environment, Interval, Latencies, Lateness, Target, Warning};
+use results::{
+    ApplicationInterval, DieFailures, Environment, Interval, Latencies, Lateness, Target, Warning,
+};
 use workload::Workload;
 use workload::recording::Recording;
 
@@ -84,6 +86,8 @@ pub struct LoadResult {
     /// Lateness of the server of a modelled drive, from before the load, its ramp included, until
     /// its end; absent of other targets, and where the server does not tell it.
     pub lateness: Option<LatenessCounts>,
+    /// Dies of a model that failed under the load.
+    pub die_failures: Option<DieFailures>,
     /// Warnings that the driver raises itself.
     pub warnings: Vec<Warning>,
 }

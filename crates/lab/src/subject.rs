@@ -127,7 +127,7 @@ impl Subject {
                     format: format.clone(),
                     host: host.clone(),
                     time_lapse,
-                    surroundings: choice.surroundings,
+                    surroundings: choice.surroundings.clone(),
                 };
                 let of_format = |format| hosts.iter().map(move |host| wanted(format, host));
                 Ok(formats.iter().flat_map(of_format).collect())

@@ -60,7 +60,7 @@ impl DriveOrder {
             clients: None,
             time_lapse: self.time_lapse,
             time_lapse_max: None,
-            surroundings: self.surroundings,
+            surroundings: self.surroundings.clone(),
         }
     }
 

@@ -263,6 +263,7 @@ impl Making<'_> {
             how: format!("{id} in virtual time"),
             summary: None,
             devices: Vec::new(),
+            die_failures: None,
             settled: None,
             steady: None,
             samples: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod applications;
 mod climate;
+mod die_failures;
 mod group;
 mod heatmap;
 mod load_curve;

@@ -72,6 +72,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         how: "made up".into(),
         summary: (!intervals.is_empty()).then(|| Summary::of(intervals)),
         devices: Vec::new(),
+        die_failures: None,
         settled: judged.then(|| crate::steady::last_window(intervals, 120.0)).flatten(),
         steady: judged.then(|| Steady::judge(&samples, 120.0)),
         samples,

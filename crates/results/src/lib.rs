@@ -12,6 +12,7 @@ pub mod compare;
 pub mod conditions;
 pub mod confidence;
 pub mod deviation;
+mod die_failure;
 mod error;
 #[cfg(test)]
 mod example;
@@ -39,6 +40,7 @@ pub use application::{
     ApplicationFigures, ApplicationInterval, PREDICTION_ERROR, RecordedApplication, TransactionMix,
 };
 pub use confidence::{ConfidenceInterval, IntervalKind};
+pub use die_failure::{DieFailures, FailedDie, FailurePhase, FailureState};
 pub use error::Error;
 pub use histogram::{Bin, Latencies, LatencySummary, is_percentile_known};
 pub use lateness::{Lateness, SLOWDOWN_MAX};

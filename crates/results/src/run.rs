@@ -9,8 +9,8 @@ use crate::mark::{is_unset, marked};
 use crate::price::Price;
 use crate::published::is_from_listed_stalls;
 use crate::{
-    ApplicationFigures, Bin, Figure, LatencySummary, Lateness, NandWrites, Sample, Spread, Steady,
-    SteadyEvidence, Summary, WrittenAmount,
+    ApplicationFigures, Bin, DieFailures, Figure, LatencySummary, Lateness, NandWrites, Sample,
+    Spread, Steady, SteadyEvidence, Summary, WrittenAmount,
 };
 
 /// One drive, in one format, behind one host, through one protocol.
@@ -354,6 +354,9 @@ pub struct Step {
     /// Totals of each device by itself, where several real devices are one target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceFigures>,
+    /// Dies of a model that failed under it; absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub die_failures: Option<DieFailures>,
     /// Totals over the last five rounds of a preconditioning (the window of the steady-state rule),
     /// whether or not they are in steady state: see `steady.achieved`.
     pub settled: Option<Summary>,

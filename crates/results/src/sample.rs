@@ -154,7 +154,8 @@ pub struct Summary {
     /// user space and in the kernel. Absent if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_processor_us: Option<f64>,
-    /// Requests that ended with a media error, which no other figure counts. Absent: 0.
+    /// Requests that ended with a media error, or that a drive refused which takes no writes any
+    /// more; no other figure counts them. Absent: 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub media_errors: u64,
     /// Writes of each placement handle that anything was programmed for; absent where a drive has
@@ -356,7 +357,8 @@ pub struct Interval {
     pub pages_read: Option<PagesRead>,
     /// Processor time of the host that its requests took, in nanoseconds; absent if not reported.
     pub host_busy_ns: Option<u64>,
-    /// Requests that ended with a media error.
+    /// Requests that ended with a media error, or that a drive refused which takes no writes any
+    /// more.
     pub media_errors: u64,
     /// Writes of each placement handle; empty where a drive has no placement.
     pub placement: Vec<HandleWrites>,

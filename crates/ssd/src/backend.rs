@@ -9,7 +9,7 @@ use ftl::{Cause, Config, DieId, Divider, Ftl, Media, MediaOp, PAGE_BYTES, Ppn, S
 use crate::buffer::Buffer;
 use crate::climate::Throttle;
 use crate::die::Die;
-use crate::die_failure::LostDie;
+use crate::die_failure::LostDies;
 use crate::module::retry::ReadRetry;
 use crate::server::{PriorityServer, ServerPool};
 use crate::spec::{DriveSpec, HostSpec};
@@ -68,7 +68,7 @@ pub(crate) struct Backend {
     controller: ServerPool,
     dies: Vec<Die>,
     /// Die that is out of service.
-    pub(crate) lost: Option<Box<LostDie>>,
+    pub(crate) lost: Option<Box<LostDies>>,
     channels: Vec<PriorityServer>,
     channel_by_die: Vec<u16>,
     buffer: Buffer,
@@ -229,7 +229,7 @@ impl Backend {
     /// True if `die` is out of service.
     #[inline]
     pub(crate) fn is_lost(&self, die: DieId) -> bool {
-        self.lost.as_ref().is_some_and(|lost| lost.die == die)
+        self.lost.as_ref().is_some_and(|lost| lost.has(die))
     }
 
     /// Time of a read from `superblock` that begins at about `at`, in its mode and with its
@@ -294,7 +294,7 @@ impl Backend {
                 let at = self.relocation_begun_at;
                 let t_read = self.costs.t_read + self.retries(superblock, at);
                 match &self.lost {
-                    Some(lost) if lost.die == die => self.reconstruct_read(from, t_read),
+                    Some(lost) if lost.has(die) => self.reconstruct_read(from, die, t_read),
                     _ => self.dies[die.0 as usize].book_read(self.now, at, t_read),
                 }
             }
@@ -312,11 +312,11 @@ impl Backend {
     /// relocation: one of the same size from each other unit of the stripe. Returns when all have
     /// arrived.
     #[cold]
-    fn reconstruct_read(&mut self, from: Ppn, t_read: Nanos) -> Nanos {
+    fn reconstruct_read(&mut self, from: Ppn, lost_die: DieId, t_read: Nanos) -> Nanos {
         let Some(lost) = &self.lost else { return self.relocation_begun_at };
         let pages = u64::from(self.costs.pages_per_read.divisor());
         let span = self.costs.channel(pages * self.costs.page_bytes);
-        let (others, mut arrived_at) = (lost.others(from), self.relocation_begun_at);
+        let (others, mut arrived_at) = (lost.others(lost_die, from), self.relocation_begun_at);
         for die in others {
             let begins_at = self.relocation_begun_at;
             let read_at = self.dies[die.0 as usize].book_read(self.now, begins_at, t_read);
@@ -326,12 +326,18 @@ impl Backend {
         arrived_at
     }
 
-    /// Books the host's read of what a lost die held, `lines` from each other unit of its stripe,
-    /// each of which takes `t_read`; returns when all have arrived at the controller.
+    /// Books the host's read of what lay at `ppn` on a lost die, `lines` from each other unit of
+    /// its stripe, each of which takes `t_read`; returns when all have arrived at the controller.
     #[cold]
-    pub(crate) fn reconstruct(&mut self, at: Nanos, ppn: Ppn, lines: u16, t_read: Nanos) -> Nanos {
+    pub(crate) fn reconstruct(
+        &mut self,
+        at: Nanos,
+        (lost_die, ppn): (DieId, Ppn),
+        lines: u16,
+        t_read: Nanos,
+    ) -> Nanos {
         let Some(lost) = &self.lost else { return at };
-        let (others, mut arrived_at) = (lost.others(ppn), at);
+        let (others, mut arrived_at) = (lost.others(lost_die, ppn), at);
         for die in others {
             let (sensed_at, _) = self.sense(at, die, t_read);
             let channel = self.channel_of(die);
@@ -389,9 +395,10 @@ impl Backend {
     fn erase(&mut self, die_first: DieId) {
         self.read_last = None;
         let ready = self.relocated_at.max(self.now);
-        let lost = self.lost.as_ref().map(|lost| lost.die.0);
-        let dies = die_first.0..die_first.0 + self.costs.dies_per_bank;
-        for die in dies.filter(|die| Some(*die) != lost) {
+        for die in die_first.0..die_first.0 + self.costs.dies_per_bank {
+            if self.is_lost(DieId(die)) {
+                continue;
+            }
             self.dies[die as usize].book(self.now, ready, self.costs.t_erase);
         }
     }

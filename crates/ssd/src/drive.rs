@@ -22,8 +22,8 @@ use std::collections::VecDeque;
 use blockio::{Bytes, ClimateReading, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
 use ftl::{Config, Divider, Ftl, Lpn, PAGE_BYTES};
 
+use self::die_failure::DieFailures;
 use crate::climate::Climate;
-use crate::die_failure::{DieFailure, FailedDie};
 use crate::disk::Disk;
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
@@ -128,11 +128,13 @@ pub struct Drive {
     climate: Option<Box<Climate>>,
     /// Time of the next update of power and heat, or of the failure of a die.
     look_at: Nanos,
-    /// The die that is to fail; absent once it has.
-    die_failure: Option<DieFailure>,
-    /// Time of its failure; the end of time until the first load begins.
+    die_failures: DieFailures,
+    /// Time of the next failure of a die; the end of time until the first load begins.
     die_fails_at: Nanos,
-    failed_die: Option<FailedDie>,
+    /// True once too little is left for what would have to be moved: writes are refused.
+    is_read_only: bool,
+    /// True if a write may find no flash.
+    may_refuse_writes: bool,
     time_lapse: u32,
     /// Sectors that it serves: none once it has switched itself off.
     sectors_served: u64,
@@ -246,9 +248,10 @@ impl Drive {
             slots_free: Vec::new(),
             look_at: climate.as_ref().map_or(Nanos::MAX, |climate| climate.look_at()),
             climate,
-            die_failure: spec.die_failure,
+            die_failures: DieFailures::new(&spec.die_failures),
             die_fails_at: Nanos::MAX,
-            failed_die: None,
+            is_read_only: false,
+            may_refuse_writes: format.physical_gb.is_some(),
             time_lapse: setup.time_lapse,
             sectors_served: stripe.sectors(),
             carried: SectorCounters::default(),
@@ -260,7 +263,7 @@ impl Drive {
             let mapped = module.ftl.config().user_capacity().0;
             assert_eq!(mapped, sectors * SECTOR_BYTES, "a module maps what the stripe gives it");
         }
-        drive.check_die_failure(&spec.name)?;
+        drive.check_die_failures(&spec.name)?;
         drive.forget_work();
         Ok(drive)
     }
@@ -343,6 +346,9 @@ impl Drive {
                 Op::Flush => {}
                 Op::Read => self.read(slot, extent, &mut progress),
                 Op::Write => self.write(slot, extent, &mut progress, device),
+                Op::Trim if self.is_read_only => {
+                    self.in_flight[slot as usize].status = Status::ReadOnly;
+                }
                 Op::Trim => self.trim(extent, &mut progress),
             }
         }
@@ -483,7 +489,7 @@ impl Drive {
     #[inline(never)]
     fn look(&mut self, at: Nanos) {
         if at >= self.die_fails_at {
-            self.fail_die(at);
+            self.fail_dies(at);
         }
         self.look_at = self.die_fails_at;
         self.look_at_climate(at);
@@ -512,6 +518,15 @@ impl Drive {
     fn refusal(&self) -> Status {
         let is_off = self.climate.as_ref().is_some_and(|climate| climate.is_off());
         if is_off { Status::PoweredOff } else { Status::OutOfRange }
+    }
+
+    /// Status of a write that there is no flash for, if that is so.
+    #[cold]
+    fn refusal_of_write(&self, extent: Extent) -> Option<Status> {
+        if self.is_read_only {
+            return Some(Status::ReadOnly);
+        }
+        (self.can_run_out && !self.has_space_for(extent)).then_some(Status::OutOfSpace)
     }
 
     /// The device that holds a sector.
@@ -544,8 +559,10 @@ impl Drive {
     fn write(&mut self, slot: u32, extent: Extent, progress: &mut Progress, device: usize) {
         let at = self.links[device].write(progress.done_at, extent.sectors);
         self.carried.written += u64::from(extent.sectors);
-        if self.can_run_out && !self.has_space_for(extent) {
-            self.in_flight[slot as usize].status = Status::OutOfSpace;
+        if self.may_refuse_writes
+            && let Some(status) = self.refusal_of_write(extent)
+        {
+            self.in_flight[slot as usize].status = status;
             self.stripe.split(extent, |module, _| {
                 progress.done_at = progress.done_at.max(self.modules[module].refuse(at));
             });
@@ -575,7 +592,7 @@ impl Drive {
         self.modules[usize::from(module)].step(at, &mut self.events, |slot, done_at| {
             acknowledged.push((slot, done_at));
         });
-        if self.failed_die.is_some() {
+        if self.die_failures.has_any() {
             self.note_rebuilt(at);
         }
         let (in_flight, events) = (&mut self.in_flight, &mut self.events);

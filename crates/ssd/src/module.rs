@@ -7,18 +7,25 @@ pub(crate) mod retry;
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
-use ftl::{ConfigError, DieId, Ftl, Lpn, NoMedia, PAGE_BYTES, Ppn, SuperblockId, Unit};
+use ftl::{
+    ConfigError, DieId, DieLoss, Ftl, Lpn, NoMedia, PAGE_BYTES, Ppn, Redundancy, SuperblockId, Unit,
+};
 
 use self::folding::Folding;
 use self::indirection_unit::IndirectionUnits;
 use crate::backend::{self, Backend};
-use crate::die_failure::LostDie;
+use crate::die_failure::LostDies;
 use crate::event::{Event, EventQueue, Lane, PAGES_MAX};
 use crate::link::Port;
 use crate::spec::{DriveSpec, HostSpec, MappingUnit, StallDuring};
 
 /// Sectors of a mapping unit.
 const UNIT_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+
+/// Pauses between two steps towards redundancy under load, each as long as the step before: a
+/// quarter of the controller's time. Estimated; a controller has to give it some, or a busy drive
+/// would stay without redundancy.
+const RESTORING_PAUSES: u64 = 3;
 
 /// Consecutive sectors of a drive or of one module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +69,8 @@ pub(crate) struct Module {
     pub(crate) pages_read_unmapped: u64,
     /// Writes that wait for relocation, in order: request and extent.
     waiting: VecDeque<(u32, Extent)>,
+    /// Time at which the next step towards redundancy is due.
+    restores_at: Nanos,
     /// True if a relocation step is in the event queue.
     scheduled: bool,
 }
@@ -125,6 +134,7 @@ impl Module {
             pages_read: 0,
             pages_read_unmapped: 0,
             waiting: VecDeque::new(),
+            restores_at: Nanos::ZERO,
             scheduled: false,
         }
     }
@@ -209,7 +219,7 @@ impl Module {
         }
         self.backend.now = now;
         if self.ftl.needs_room() || self.relocates_at() <= now {
-            self.ftl.relocate_unit(&mut self.backend);
+            self.relocate_unit();
         }
         self.schedule(now, events);
     }
@@ -227,16 +237,34 @@ impl Module {
     }
 
     /// Time at which relocation in the background may go on: as soon as the controller takes
-    /// another command if host writes wait for it or a lost die is rebuilt, else when the
-    /// controller is idle; and never before the relocation buffer has space for the next read.
+    /// another command if host writes wait for it or a lost die is rebuilt, when its share of the
+    /// time allows while redundancy is restored, else when the controller is idle; and never before
+    /// the relocation buffer has space for the next read.
     #[inline]
     fn relocates_at(&mut self) -> Nanos {
-        let controller = if self.ftl.needs_room() || self.ftl.is_rebuilding() {
+        let redundancy = self.ftl.redundancy();
+        let controller = if self.ftl.needs_room() || redundancy == Redundancy::Rebuilding {
             self.backend.controller_free_at()
         } else {
-            self.backend.controller_idle_at()
+            let idle_at = self.backend.controller_idle_at();
+            if redundancy == Redundancy::Restoring {
+                idle_at.min(self.restores_at)
+            } else {
+                idle_at
+            }
         };
         controller.max(self.backend.relocation_admits_at())
+    }
+
+    /// One step of relocation. While redundancy is restored the next one is due after so many times
+    /// what this one took of the controller, however busy that is.
+    fn relocate_unit(&mut self) {
+        let begun_at = self.backend.controller_free_at();
+        self.ftl.relocate_unit(&mut self.backend);
+        if self.ftl.redundancy() == Redundancy::Restoring {
+            let ended_at = self.backend.controller_free_at();
+            self.restores_at = ended_at + (ended_at - begun_at) * RESTORING_PAUSES;
+        }
     }
 
     /// Writes an extent; returns when it is acknowledged.
@@ -463,7 +491,8 @@ impl Module {
         self.backend.command_write(at, 0)
     }
 
-    /// A die fails at `now`; returns the pages that are lost.
+    /// A die fails at `now`. Where nothing may be written from then on, writes that wait are given
+    /// up: the caller answers them.
     ///
     /// # Errors
     /// As [`Ftl::lose_die`].
@@ -472,14 +501,15 @@ impl Module {
         now: Nanos,
         die: DieId,
         events: &mut EventQueue,
-    ) -> Result<u64, ConfigError> {
+    ) -> Result<(DieLoss, Vec<u32>), ConfigError> {
         let config = *self.ftl.config();
-        let lost = LostDie::new(die, config.geometry, config.extents_per_page);
+        let new = || Box::new(LostDies::new(config.geometry, config.extents_per_page));
         self.backend.now = now;
-        self.backend.lost = Some(Box::new(lost));
-        let pages_lost = self.ftl.lose_die(die, &mut self.backend)?;
+        self.backend.lost.get_or_insert_with(new).add(die);
+        let loss = self.ftl.lose_die(die, &mut self.backend)?;
+        let given_up = if loss.is_writable { Vec::new() } else { self.waiting.drain(..).collect() };
         self.schedule(now, events);
-        Ok(pages_lost)
+        Ok((loss, given_up.into_iter().map(|(slot, _)| slot).collect()))
     }
 
     /// Requests whose writes wait for relocation, in order.
@@ -528,7 +558,7 @@ impl Module {
         }
         let (die, t_read) = (self.ftl.die_of(place), self.t_read_of(place.superblock, at));
         if self.backend.is_lost(die) {
-            self.backend.reconstruct(at, ppn, backend::lines(extent), t_read)
+            self.backend.reconstruct(at, (die, ppn), backend::lines(extent), t_read)
         } else {
             self.backend.fetch(at, die, extent, t_read)
         }
@@ -564,7 +594,7 @@ impl Module {
         let die = self.ftl.die_of(place);
         let t_read = self.t_read_of(place.superblock, sensing.commanded_at);
         if self.backend.is_lost(die) {
-            let at = self.backend.reconstruct(sensing.commanded_at, first, lines, t_read);
+            let at = self.backend.reconstruct(sensing.commanded_at, (die, first), lines, t_read);
             events.push(at, Event::Answered { slot, pages: pages.into() });
             sensing.dies += 1;
             return;

@@ -136,9 +136,9 @@ pub struct DriveSpec {
     /// Numbers that a fit may choose.
     #[serde(rename = "fit", default)]
     pub fits: Vec<FitSpec>,
-    /// A die that is to fail under load; no part of a file.
+    /// Dies that are to fail under load; no part of a file.
     #[serde(skip)]
-    pub die_failure: Option<DieFailure>,
+    pub die_failures: Vec<DieFailure>,
     /// Surroundings that the caller gave instead of those of the file; no part of a file.
     #[serde(skip)]
     pub given: Surroundings,
@@ -587,8 +587,8 @@ impl DriveSpec {
             validated: self.validated,
             published: self.published.clone(),
             fits: self.fits.clone(),
-            die_failure: self.die_failure,
-            given: self.given,
+            die_failures: self.die_failures.clone(),
+            given: self.given.clone(),
             ..other.clone()
         };
         *self == described

@@ -1,12 +1,12 @@
-//! Options for the thermal conditions and the slot power of a modelled drive, and a failing die.
+//! Options for the thermal conditions and the slot power of a modelled drive, and failing dies.
 
 use clap::Args;
 use lab::ssd::{DieFailure, SlotPower};
 
 use crate::quantity;
 
-/// Conditions of a modelled drive: temperature and flow of its air, power of its slot, and a die
-/// that fails.
+/// Conditions of a modelled drive: temperature and flow of its air, power of its slot, and dies
+/// that fail.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Thermal and power")]
 pub(crate) struct PlaceArgs {
@@ -22,9 +22,9 @@ pub(crate) struct PlaceArgs {
     #[arg(long, value_name = "W", value_parser = slot_power)]
     pub(crate) slot_power: Option<SlotPower>,
     /// Die of a model that fails, and when, such as 3@2h: protocol time since the first load after
-    /// the purge
+    /// the purge. May be given several times
     #[arg(long, value_name = "DIE@TIME", value_parser = die_failure, help_heading = "Model")]
-    pub(crate) fail_die: Option<DieFailure>,
+    pub(crate) fail_die: Vec<DieFailure>,
 }
 
 /// `3@2h`.

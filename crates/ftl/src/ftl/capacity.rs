@@ -13,6 +13,11 @@ impl<C> Ftl<C> {
         self.mapping.clear();
         self.extents.clear();
         self.forget_losses();
+        for id in self.superblocks.ids() {
+            if let Some(lost) = &mut self.lost {
+                lost.erased(id, self.banks.divisor());
+            }
+        }
         let state = |id: &SuperblockId| self.superblocks.state(*id);
         let is_free =
             |id: &SuperblockId| matches!(state(id), SuperblockState::Free | SuperblockState::Bad);

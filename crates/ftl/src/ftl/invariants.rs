@@ -45,6 +45,7 @@ impl<C> Ftl<C> {
         self.check_relocation();
         self.check_counters();
         self.check_placement();
+        self.check_lost_dies();
     }
 
     /// Pages of the map, bits of validity and counts of valid granules tell the same.

@@ -7,6 +7,7 @@
 //! superblocks has been gained: the world stops, which is what makes the latency of a drive with
 //! little spare space so uneven.
 
+use crate::ftl::lost_dies::Redundancy;
 use crate::mapping::{Map, Mapping};
 use crate::stream::{ExtentMove, Origin, Stream};
 use crate::{Cause, Config, Debt, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
@@ -182,18 +183,27 @@ impl Relocation {
 }
 
 impl Ftl {
-    /// True if free space is below the high watermark, or a lost die is to be rebuilt: an owner
-    /// that is idle may relocate.
+    /// True if free space is below the high watermark, or the loss of a die is to be made good: an
+    /// owner that is idle may relocate.
     #[inline]
     pub fn wants_room(&self) -> bool {
-        self.is_short() || self.is_rebuilding()
+        match self.redundancy() {
+            Redundancy::Whole => self.is_short(),
+            Redundancy::Rebuilding | Redundancy::Restoring => true,
+            Redundancy::GivenUp => false,
+        }
     }
 
-    /// Relocates about as many pages as a program unit holds: of a lost die while there is room,
-    /// else of a victim. One step, for an owner that lets time pass between steps.
+    /// Relocates about as many pages as a program unit holds: off the stripes of a lost die while
+    /// there is room, else of a victim; nothing once nothing may be written. One step, for an owner
+    /// that lets time pass between steps.
     pub fn relocate_unit(&mut self, media: &mut impl Media) {
-        if self.is_rebuilding() && !self.needs_room() {
-            return self.rebuild_unit(media);
+        match self.redundancy() {
+            Redundancy::GivenUp => return,
+            Redundancy::Rebuilding | Redundancy::Restoring if !self.needs_room() => {
+                return self.rebuild_unit(media);
+            }
+            _ => {}
         }
         for _ in 0..self.pages_per_unit.divisor() {
             self.relocate_page(media);

@@ -7,7 +7,7 @@ mod capacity;
 mod compression;
 mod condemned;
 mod degraded_rows;
-mod lost_die;
+mod lost_dies;
 mod oracle;
 mod owing;
 mod p2l;

@@ -166,10 +166,10 @@ impl Model {
         let drive = Drive::new(&spec, &setup).map_err(|source| {
             let error = Error::new(Kind::Input, "setting up the drive").source(source);
             // Dies are as many at every scale: without the one that fails, would it fit?
-            let intact = DriveSpec { die_failure: None, ..spec.clone() };
-            if spec.die_failure.is_some() && Drive::new(&intact, &setup).is_ok() {
+            let intact = DriveSpec { die_failures: Vec::new(), ..spec.clone() };
+            if !spec.die_failures.is_empty() && Drive::new(&intact, &setup).is_ok() {
                 let hint = if spec.is_nand() {
-                    "name a die that the drive has and can do without"
+                    "name dies that the drive has, each once"
                 } else {
                     "leave out --fail-die"
                 };
@@ -320,7 +320,10 @@ impl Driver for Model {
         let how = self.how(load, &intervals);
         let space = self.space.passed(&self.drive, load.step);
         let span = (at, timetable.end);
-        let failed = die_failure::warning(&self.drive, load.step, span, self.setup.time_lapse);
+        let die_failures = die_failure::failures(&self.drive, span, &intervals);
+        let of_dies = die_failures.iter();
+        let failed =
+            of_dies.flat_map(|it| die_failure::warnings(it, load.step, self.setup.time_lapse));
         let owed = owed::warning(&self.drive, load.step, load.workload, &intervals);
         let warnings = space.into_iter().chain(failed).chain(owed);
         let late = climate::booked_beyond(&self.spec, load.step, span, rest.completed_at);
@@ -334,6 +337,7 @@ impl Driver for Model {
             how,
             responses,
             unfinished,
+            die_failures,
             warnings,
             ..LoadResult::default()
         })

@@ -12,7 +12,7 @@
 
 use blockio::Rng;
 use results::steady::WriteRequirement;
-use results::{Interval, Sample, Steady, Warning};
+use results::{DieFailures, Interval, Sample, Steady, Warning};
 
 use crate::driver::{DeviceIntervals, LatencyParts};
 use crate::plan::PlannedStep;
@@ -121,6 +121,7 @@ fn joined(first: LoadResult, second: LoadResult, step: &str) -> LoadResult {
         lateness: first.lateness.zip(second.lateness).map(|(first, second)| first.and(second)),
         uncounted: (first.uncounted * first_s + second.uncounted * second_s) / total_s,
         unfinished: (first.unfinished * first_s + second.unfinished * second_s) / total_s,
+        die_failures: DieFailures::joined(first.die_failures, second.die_failures, offset_s),
         warnings,
     }
 }

@@ -10,12 +10,14 @@ from datetime import timedelta
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Any, Iterable, Sequence, Tuple, Union
 
 from . import _core
 from ._error import Error
 from ._quantity import SEED_MAX, capacity_gb, in_unit, seconds, whole
 
+#: A die and the time from the first load on at which it fails.
+DieFailure = Tuple[int, Union[float, str, timedelta]]
 #: Largest time lapse that can be asked for.
 _TIME_LAPSE_MAX = 2**32 - 1
 #: Keys that mean the user capacity of a format.
@@ -158,20 +160,32 @@ def _text(value: Any, what: str, meaning: str) -> str | None:
     return value
 
 
+def _several(fail_die: Any) -> Sequence[Any]:
+    is_sequence = isinstance(fail_die, (tuple, list))
+    if is_sequence and fail_die and all(isinstance(one, (tuple, list)) for one in fail_die):
+        return fail_die
+    return [fail_die]
+
+
+def _failure(one: Any) -> dict[str, int]:
+    if not (isinstance(one, (tuple, list)) and len(one) == 2):
+        hint = 'pass a die and a time, such as (3, "2h"), or a list of these'
+        raise Error(f"fail_die is {one!r}", hint)
+    return {
+        "die": whole(one[0], "fail_die", 0, 2**32 - 1),
+        "after_s": whole(math.ceil(seconds(one[1], "fail_die")), "fail_die", 0, 2**63 - 1),
+    }
+
+
 def surroundings_of(
     ambient: int | None, airflow: int | None, slot_power: int | str | None,
-    fail_die: tuple[int, float | str | timedelta] | None,
+    fail_die: DieFailure | Sequence[DieFailure] | None,
 ) -> dict[str, Any] | None:
-    """Returns air, power supply and a failure of a die as an order has them; ``None`` if they are
+    """Returns air, power supply and failures of dies as an order has them; ``None`` if they are
     those of a review."""
     if ambient is None and airflow is None and slot_power is None and fail_die is None:
         return None
-    if fail_die is not None and not (isinstance(fail_die, (tuple, list)) and len(fail_die) == 2):
-        raise Error(f"fail_die is {fail_die!r}", 'pass a die and a time, such as (3, "2h")')
-    failure = None if fail_die is None else {
-        "die": whole(fail_die[0], "fail_die", 0, 2**32 - 1),
-        "after_s": whole(math.ceil(seconds(fail_die[1], "fail_die")), "fail_die", 0, 2**63 - 1),
-    }
+    failures = [] if fail_die is None else [_failure(one) for one in _several(fail_die)]
     slot: Any = slot_power
     if slot_power is not None and slot_power != "external":
         slot = {"watts": whole(slot_power, "slot_power", 1, 2**16 - 1)}
@@ -179,7 +193,7 @@ def surroundings_of(
         "ambient_c": None if ambient is None else whole(ambient, "ambient", -2**15, 2**15 - 1),
         "airflow_lfm": None if airflow is None else whole(airflow, "airflow", 0, 2**16 - 1),
         "slot": slot,
-        "die_failure": failure,
+        "die_failure": failures,
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from . import _core
-from ._drive import Drive, drive_of, surroundings_of
+from ._drive import DieFailure, Drive, drive_of, surroundings_of
 from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import escaped, table
@@ -117,7 +117,7 @@ def plan(
     ambient: int | None = None,
     airflow: int | None = None,
     slot_power: int | str | None = None,
-    fail_die: tuple[int, float | str | timedelta] | None = None,
+    fail_die: DieFailure | Sequence[DieFailure] | None = None,
 ) -> Plan:
     """Plans a protocol on a drive, like ``floatgate plan``.
 
@@ -155,7 +155,7 @@ def review(
     ambient: int | None = None,
     airflow: int | None = None,
     slot_power: int | str | None = None,
-    fail_die: tuple[int, float | str | timedelta] | None = None,
+    fail_die: DieFailure | Sequence[DieFailure] | None = None,
     resume: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     jobs: int | None = None,
     progress: Progress | bool | None = None,

@@ -8,11 +8,11 @@ from datetime import timedelta
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 from . import _core
 from ._chart import Chart, labelled
-from ._drive import Drive, drive_of, surroundings_of
+from ._drive import DieFailure, Drive, drive_of, surroundings_of
 from ._error import Error
 from ._html import escaped, frame, table
 from ._progress import Progress, observer
@@ -219,7 +219,7 @@ def run(
     ambient: int | None = None,
     airflow: int | None = None,
     slot_power: int | str | None = None,
-    fail_die: tuple[int, float | str | timedelta] | None = None,
+    fail_die: DieFailure | Sequence[DieFailure] | None = None,
     format: str | None = None,
     host: str | None = None,
     time_lapse: int | None = None,
@@ -238,9 +238,10 @@ def run(
     ``speed`` times as fast as it was recorded, else as fast as the drive can; ``wrap`` wraps its
     addresses around the drive instead of scaling them. ``ambient`` in degrees Celsius, ``airflow``
     in linear feet per minute and ``slot_power`` in watts (or ``"external"``) are the drive's
-    surroundings; ``fail_die`` is a die and when it fails, such as ``(3, "2h")``. ``format`` and
-    ``host`` name one of the drive's; ``time_lapse`` divides the capacity, and with it the time that
-    the simulation takes; by default it is that of the drive. ``seed`` chooses the random addresses;
+    surroundings; ``fail_die`` is a die and when it fails, such as ``(3, "2h")``, or a list of
+    these. ``format`` and ``host`` name one of the drive's; ``time_lapse`` divides the capacity, and
+    with it the time that the simulation takes; by default it is that of the drive. ``seed`` chooses
+    the random addresses;
     ``repeat`` measures with so many consecutive ones, for the ``spread`` of the figures, which are
     those of the first; ``None``: three if that is estimated to take less than a minute.
     ``progress`` is ``True`` for a bar, or a function that is called with a dict.

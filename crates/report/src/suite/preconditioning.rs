@@ -8,7 +8,7 @@ use results::{LatencySummary, Sample, Step, Summary};
 use super::group::{Group, table};
 use super::metric::{Metric, RunStep, metrics};
 use super::steps::{apart, cautions, has_listed_stalls, is_listed, is_mixed, line, provenance};
-use super::{climate, heatmap, media};
+use super::{climate, die_failures, heatmap, media};
 use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit, Window};
 use crate::explain;
 use crate::number::millis;
@@ -42,7 +42,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     more.extend(media::charts(suite, id));
     more.extend(climate::charts(suite, id));
     more.extend(heatmap::charts(suite, id));
-    let (title, lead) = (title(first), verdicts(&taken));
+    let (title, lead) = (title(first), verdicts(&taken) + &die_failures::tables(&taken));
     let mut numbers = numbers(&taken) + &media::numbers(suite);
     if suite.is_brief {
         charts = charts.into_iter().map(|chart| chart.thinned(BRIEF_POINTS_MAX)).collect();
@@ -150,7 +150,11 @@ fn over_time(taken: &[RunStep<'_>], metric: Metric, explain: &'static str, id: &
             let own = line(subject.label.clone(), look, others);
             let marks = Look { dash: Look::MARKS, ..look };
             let marks = line(format!("{}, listed stalls", subject.label), marks, listed);
-            std::iter::once(own).chain((!marks.points.is_empty()).then_some(marks))
+            let failures = match metric.id {
+                "max" => Vec::new(),
+                _ => die_failures::marks((subject, step), secs, |it| (metric.of)(&it.summary)),
+            };
+            std::iter::once(own).chain((!marks.points.is_empty()).then_some(marks)).chain(failures)
         })
         .collect();
     Chart {

@@ -49,7 +49,7 @@ const fn still_air_lfm() -> f64 {
 
 /// Air and power supply of a drive, as far as they differ from what its file says, and what befalls
 /// it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Temperature of the air before it, in degrees Celsius.
     pub ambient_c: Option<i16>,
@@ -57,9 +57,43 @@ pub struct Surroundings {
     pub airflow_lfm: Option<u16>,
     /// Power supply; absent: as the file says.
     pub slot: Option<SlotPower>,
-    /// A die that fails under load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub die_failure: Option<DieFailure>,
+    /// Dies that fail under load: one as an object, as earlier versions wrote it, several as a
+    /// list.
+    #[serde(rename = "die_failure", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "die_failures")]
+    pub die_failures: Vec<DieFailure>,
+}
+
+mod die_failures {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::die_failure::DieFailure;
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrSeveral {
+        Several(Vec<DieFailure>),
+        One(Option<DieFailure>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        failures: &[DieFailure],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match failures {
+            [one] => one.serialize(serializer),
+            several => several.serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<DieFailure>, D::Error> {
+        Ok(match OneOrSeveral::deserialize(deserializer)? {
+            OneOrSeveral::Several(failures) => failures,
+            OneOrSeveral::One(failure) => failure.into_iter().collect(),
+        })
+    }
 }
 
 /// Power supply of a drive.
@@ -79,9 +113,10 @@ impl DriveSpec {
     /// Fails if nothing is known of its heat, so that they would make no difference, or if it
     /// could not even idle.
     pub fn surrounded_by(mut self, surroundings: &Surroundings) -> Result<Self, SpecError> {
-        self.die_failure = surroundings.die_failure;
-        self.given = *surroundings;
-        if (Surroundings { die_failure: None, ..*surroundings }) == Surroundings::default() {
+        self.die_failures.clone_from(&surroundings.die_failures);
+        self.given = surroundings.clone();
+        let of_air = Surroundings { die_failures: Vec::new(), ..surroundings.clone() };
+        if of_air == Surroundings::default() {
             return Ok(self);
         }
         let fault = |text: String| SpecError { place: self.name.clone(), text };

@@ -383,20 +383,20 @@ mod tests {
     #[test]
     fn values_that_were_given_have_no_published_source() {
         let spec = catalogue::find("iodrive-duo").expect("the catalogue has it");
-        let source = |surroundings: Surroundings, name: &str| {
-            let spec = spec.clone().surrounded_by(&surroundings).expect("it fits");
+        let source = |surroundings: &Surroundings, name: &str| {
+            let spec = spec.clone().surrounded_by(surroundings).expect("it fits");
             let sheet = spec.sheet("stock");
             sheet.into_iter().find(|fact| fact.name == name).expect("it is there").source
         };
         let slot = Surroundings { slot: Some(SlotPower::Watts(15)), ..Default::default() };
-        assert_eq!(source(slot, "Power supply"), "given: --slot-power 15");
-        assert!(!source(slot, "Inlet air").contains("given"));
-        assert!(!source(slot, "Slot power").contains("given"), "that of the file");
+        assert_eq!(source(&slot, "Power supply"), "given: --slot-power 15");
+        assert!(!source(&slot, "Inlet air").contains("given"));
+        assert!(!source(&slot, "Slot power").contains("given"), "that of the file");
         let air =
             Surroundings { ambient_c: Some(45), airflow_lfm: Some(100), ..Default::default() };
-        assert_eq!(source(air, "Inlet air"), "given: --ambient 45 --airflow 100");
-        let warm = Surroundings { airflow_lfm: None, ..air };
-        assert!(source(warm, "Inlet air").starts_with("given: --ambient 45; the rest: "));
+        assert_eq!(source(&air, "Inlet air"), "given: --ambient 45 --airflow 100");
+        let warm = Surroundings { airflow_lfm: None, ..air.clone() };
+        assert!(source(&warm, "Inlet air").starts_with("given: --ambient 45; the rest: "));
     }
 
     #[test]

@@ -8,9 +8,9 @@ const SECTORS: u32 = 128;
 /// Requests outstanding.
 const OUTSTANDING: u32 = 32;
 
-fn spec(surroundings: Surroundings) -> DriveSpec {
+fn spec(surroundings: &Surroundings) -> DriveSpec {
     let duo = catalogue::find("iodrive-duo").expect("in the catalogue");
-    duo.surrounded_by(&surroundings).expect("it has a thermal table")
+    duo.surrounded_by(surroundings).expect("it has a thermal table")
 }
 
 fn drive_of(spec: &DriveSpec, time_lapse: u32) -> Drive {
@@ -73,7 +73,7 @@ impl Written {
 
 #[test]
 fn in_the_reviewers_room_heat_and_power_change_nothing() {
-    let known = spec(Surroundings::default());
+    let known = spec(&Surroundings::default());
     let mut unknown = known.clone();
     (unknown.energy, unknown.thermal) = (None, None);
     let mut with = Written::new(&known, 128);
@@ -92,7 +92,7 @@ fn in_the_reviewers_room_heat_and_power_change_nothing() {
 
 #[test]
 fn a_drive_warms_as_one_lump_does_at_any_time_lapse() {
-    let spec = spec(Surroundings::default());
+    let spec = spec(&Surroundings::default());
     let thermal = spec.thermal.clone().expect("it has one");
     let time_constant_s = thermal.resistance_k_w * thermal.capacity_j_k;
     for time_lapse in [64, 128] {
@@ -115,7 +115,7 @@ fn a_drive_warms_as_one_lump_does_at_any_time_lapse() {
 
 #[test]
 fn a_burst_at_one_time_is_a_queue_and_no_heat() {
-    let spec = spec(Surroundings::default());
+    let spec = spec(&Surroundings::default());
     let mut burst = drive_of(&spec, 128);
     // Twice the drive, as fast as it can, and all of it at once.
     let requests = u32::try_from(burst.user_sectors() / u64::from(SECTORS) * 2).expect("few");
@@ -145,9 +145,9 @@ fn a_burst_at_one_time_is_a_queue_and_no_heat() {
 #[test]
 fn a_slot_of_25_watts_slows_writes_and_another_supply_lifts_that() {
     let with = |slot| Surroundings { slot: Some(slot), ..Surroundings::default() };
-    let mut throttled = Written::new(&spec(with(SlotPower::Watts(25))), 64);
+    let mut throttled = Written::new(&spec(&with(SlotPower::Watts(25))), 64);
     let (throttled_mb_s, throttled_w) = throttled.between(60.0, 240.0);
-    let mut free = Written::new(&spec(with(SlotPower::External)), 64);
+    let mut free = Written::new(&spec(&with(SlotPower::External)), 64);
     let (free_mb_s, free_w) = free.between(60.0, 240.0);
     assert!((24.5..25.1).contains(&throttled_w), "{throttled_w} W of the slot");
     assert!(free_w > 26.5, "{free_w} W");
@@ -162,7 +162,7 @@ fn a_slot_of_25_watts_slows_writes_and_another_supply_lifts_that() {
 fn a_hot_drive_slows_its_writes_and_stays_near_its_limit() {
     let still =
         Surroundings { ambient_c: Some(45), airflow_lfm: Some(60), ..Surroundings::default() };
-    let mut hot = Written::new(&spec(still), 64);
+    let mut hot = Written::new(&spec(&still), 64);
     let (first_mb_s, _) = hot.between(1.0, 20.0);
     let (mut last_mb_s, mut hottest_c) = (0.0, 0.0_f64);
     for minute in 1..=20 {
@@ -181,7 +181,7 @@ fn a_hot_drive_slows_its_writes_and_stays_near_its_limit() {
 fn a_drive_that_idling_alone_overheats_switches_itself_off_and_says_so() {
     let oven =
         Surroundings { ambient_c: Some(60), airflow_lfm: Some(0), ..Surroundings::default() };
-    let mut hot = drive_of(&spec(oven), 128);
+    let mut hot = drive_of(&spec(&oven), 128);
     let request =
         |tag| Request { tag, thread: 0, op: Op::Read, handle: 0, lba: Lba(0), sectors: 8 };
     let hour = Nanos::from_secs(3600) / 128;
@@ -200,7 +200,7 @@ fn a_drive_that_idling_alone_overheats_switches_itself_off_and_says_so() {
 
 #[test]
 fn what_takes_no_time_takes_no_power() {
-    let spec = spec(Surroundings::default());
+    let spec = spec(&Surroundings::default());
     let setup = Setup { format: "stock".into(), host: "linux".into(), time_lapse: 128, seed: 1 };
     let mut drive = drive_of(&spec, 128);
     assert!((0..drive.user_sectors() / 8).all(|page| drive.age(Lba(page * 8), 8)));
@@ -221,7 +221,7 @@ fn what_takes_no_time_takes_no_power() {
 
 #[test]
 fn idling_takes_the_power_of_idling_over_any_time() {
-    let spec = spec(Surroundings::default());
+    let spec = spec(&Surroundings::default());
     let idle_w = spec.energy.as_ref().expect("it has one").idle_w;
     let drive = drive_of(&spec, 32);
     for days in [1_u64, 400] {

@@ -101,7 +101,7 @@ fn answer(
 ) -> Result<(), Error> {
     match done.status {
         Status::Ok => meter.count(done),
-        Status::MediaError => meter.count_media_error(),
+        Status::MediaError | Status::ReadOnly => meter.count_media_error(),
         _ => return Err(failed(done, drive.time_lapse())),
     }
     let request = feeds[usize::from(done.thread)].request(done.tag, drive);

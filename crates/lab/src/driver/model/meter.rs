@@ -53,7 +53,8 @@ impl Meter {
         }
     }
 
-    /// Counts a request that ended with a media error, which is no load that was carried.
+    /// Counts a request that ended with a media error, or that a drive refused which takes no
+    /// writes any more: no load that was carried.
     #[cold]
     pub(super) fn count_media_error(&mut self) {
         self.interval.media_errors += 1;

@@ -72,7 +72,7 @@ impl<'a> Open<'a> {
         self.free.push_back(done.tag);
         match done.status {
             Status::Ok => meter.count(&done),
-            Status::MediaError => {
+            Status::MediaError | Status::ReadOnly => {
                 meter.count_media_error();
                 return Ok(Some(done.completed_at));
             }

@@ -18,7 +18,7 @@ pub(super) fn warning(
     intervals: &[Interval],
 ) -> Option<Warning> {
     // What a rebuild programs has a warning of its own.
-    if !workload.only_reads() || drive.failed_die().is_some() {
+    if !workload.only_reads() || !drive.failed_dies().is_empty() {
         return None;
     }
     of(step, intervals)
