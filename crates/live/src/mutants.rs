@@ -72,6 +72,8 @@ pub(crate) enum Mutant {
     AbsenceForgotten,
     /// Opening does not know of bad places, whatever the folder lists.
     BadPlacesForgotten,
+    /// The folder does not list media that a purge does not reach.
+    UnerasedForgotten,
 }
 
 #[cfg(test)]
@@ -317,6 +319,12 @@ mod tests {
     fn a_purge_that_is_not_noted_before_it_erases_is_found() {
         let fails = |seed| simulate_operators(seed, 12).is_err();
         assert!(is_found_by(Mutant::PurgeUnmarked, 0..40, fails));
+    }
+
+    #[test]
+    fn media_that_leave_the_volume_with_its_data_untold_are_found() {
+        let fails = |seed| simulate_operators(seed, 12).is_err();
+        assert!(is_found_by(Mutant::UnerasedForgotten, 0..40, fails));
     }
 
     #[test]

@@ -398,12 +398,17 @@ fn space(status: &Status) -> Option<Problem> {
 /// Returns the problem that the last scrub left; one that is under way removes nothing.
 fn scrub(status: &Status) -> Option<Problem> {
     let scrubs = &status.maintenance.scrubs;
-    let left = scrubs.units_left;
+    let (left, copies_left) = (scrubs.units_left, scrubs.copies_left);
     let text = match &scrubs.failure {
         Some(failure) => format!("The last scrub failed: {failure}."),
         None if left > 0 => format!(
             "The last scrub found {} that it could not repair.",
             counted(left, "corrupt unit")
+        ),
+        None if copies_left > 0 => format!(
+            "The last scrub could not write {} of headers, checkpoint or journal again: another \
+             failure may make the volume unreadable.",
+            if copies_left == 1 { "1 copy".to_owned() } else { format!("{copies_left} copies") }
         ),
         None => return None,
     };
@@ -413,7 +418,7 @@ fn scrub(status: &Status) -> Option<Problem> {
          run `floatgate volume check {folder}`, which names the dies."
     );
     let problem = problem(ProblemKind::Scrub, HealthState::Degraded, text, remedy);
-    Some(Problem { count: left.max(1), ..problem })
+    Some(Problem { count: left.max(copies_left).max(1), ..problem })
 }
 
 /// Returns the problem that rows may lack units which no scrub has looked for yet.

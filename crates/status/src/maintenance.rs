@@ -30,6 +30,10 @@ pub struct MaintenanceStatus {
     pub units_mended: u64,
     /// True if a purge or a format was begun and has not ended, in whatever session.
     pub is_purge_unfinished: bool,
+    /// Media that may hold data which no purge has reached, in whatever session: of dies that were
+    /// replaced or had failed when the last purge began, and of hot spares that were removed.
+    #[serde(default)]
+    pub unerased_media: Vec<NotErased>,
     /// Listed dies that were not used when the drive was opened, with why.
     pub absent_dies: Vec<AbsentDie>,
     /// The start from an earlier state that an operator has allowed, until a scrub has read
@@ -304,6 +308,13 @@ pub struct Scrub {
     pub was_stopped: bool,
 }
 
+impl Scrub {
+    /// Bad copies that are left as they were.
+    pub fn copies_left(&self) -> u64 {
+        self.copies_bad.saturating_sub(self.copies_restored)
+    }
+}
+
 /// Totals of the scrubs that have ended since the drive was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -325,6 +336,9 @@ pub struct Scrubs {
     /// Units that the last one to go through everything left as they were, since the rest of their
     /// rows did not give them back.
     pub units_left: u64,
+    /// Copies of headers, checkpoint and journal that the last one to go through everything could
+    /// not write again.
+    pub copies_left: u64,
     /// Error of the last one that was not stopped; none if it went through everything.
     pub failure: Option<String>,
     /// Pages that the last one to go through everything found lost.
@@ -372,6 +386,9 @@ impl MaintenanceStatus {
         if failure.is_none() || left > scrubs.units_left {
             scrubs.units_left = left;
         }
+        if failure.is_none() || scrub.copies_left() > scrubs.copies_left {
+            scrubs.copies_left = scrub.copies_left();
+        }
         if failure.is_none() {
             (self.batches_lacking, self.units_lost) = (0, 0);
         }
@@ -393,6 +410,17 @@ mod tests {
     fn scrub(pages_lost: u64, units_bad: u64) -> Scrub {
         let lost_lbas = (0..pages_lost).map(|page| page * 8).collect();
         Scrub { is_running: true, pages_lost, units_bad, lost_lbas, ..Scrub::default() }
+    }
+
+    #[test]
+    fn copies_that_a_scrub_could_not_write_again_are_known_until_one_did() {
+        let mut maintenance = MaintenanceStatus::default();
+        let mut ended = |copies_bad, copies_restored| {
+            maintenance.scrub = Some(Scrub { copies_bad, copies_restored, ..scrub(0, 0) });
+            maintenance.end_scrub(None, false);
+            maintenance.scrubs.copies_left
+        };
+        assert_eq!((ended(3, 1), ended(2, 2)), (2, 0));
     }
 
     #[test]

@@ -366,6 +366,18 @@ impl Status {
         life
     }
 
+    /// Sentence about media outside of the drive that may hold its data, and that no purge reaches;
+    /// none if there are none.
+    pub fn unerased_media(&self) -> Option<String> {
+        let media: Vec<String> = (self.maintenance.unerased_media.iter())
+            .map(|NotErased { die, path, .. }| match die {
+                Some(die) => format!("{path} (die {die})"),
+                None => format!("{path} (hot spare)"),
+            })
+            .collect();
+        (!media.is_empty()).then(|| media.join(", "))
+    }
+
     /// Sentence about the dies that an erasure of the drive does not reach, since they have failed,
     /// and about media that failed before the last purge ended and have been replaced since; none
     /// if it reaches all of them.

@@ -42,7 +42,18 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
     };
     erased(&status).with_context(attempted)?;
     output::talk(&format!("{shown}: all data was erased"));
+    tell_unerased(&status);
     Ok(Ending::Done)
+}
+
+/// Tells which media that belong to the drive no more were not erased with it.
+fn tell_unerased(status: &status::Status) {
+    if let Some(media) = status.unerased_media() {
+        output::talk(&format!(
+            "warning: {media} may hold data of earlier times and was not erased: destroy it, or \
+             erase it by other means"
+        ));
+    }
 }
 
 /// Fails if a die was not erased.

@@ -80,11 +80,16 @@ fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
         output::data(&format!("{} more pages are lost", pages_lost - told))?;
     }
     let units_left = units_bad - units_restored - units_vacated;
+    let copies_left = scrub.copies_left();
     match scrub.failure {
         Some(failure) => bail!("scrubbing {shown}: {failure}"),
         None if units_left > 0 => {
             bail!("{} of {shown} could not be repaired", counted(units_left, "corrupt unit"))
         }
+        None if copies_left > 0 => bail!(
+            "{} of headers, checkpoint and journal of {shown} could not be repaired",
+            counted_copies(copies_left)
+        ),
         None if pages_lost > 0 => {
             let lost = counted(pages_lost, "page");
             bail!("{lost} of {shown} cannot be read: write them again from a backup, or trim them")

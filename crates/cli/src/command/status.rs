@@ -289,6 +289,12 @@ fn maintenance_rows(status: &Status) -> Vec<StatusRow> {
         let ending = ending(redundancy.is_running, &redundancy.failure);
         rows.push(row("redundancy", format!("moving data off the failed dies: {share}; {ending}")));
     }
+    if let Some(media) = status.unerased_media() {
+        rows.push(row(
+            "not erased",
+            format!("{media} may hold data: destroy it, or erase it by other means"),
+        ));
+    }
     if let Some(scrub) = &maintenance.scrub {
         let Scrub { rows_done, units_bad, units_restored, pages_lost, .. } = scrub;
         let (bad, lost) = (counted(*units_bad, "corrupt unit"), counted(*pages_lost, "page"));

@@ -9,20 +9,19 @@
 //! - Opening does not refuse while the folder and the dies of the last session are there.
 //! - After a scrub that found everything right or mended it, any one die may go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use blockio::{Bytes, Rng};
 use device::{Device as _, DeviceError, Durability};
-use status::ProblemKind;
-use status::{Compression, UserCapacity};
+use status::{Compression, ProblemKind, Status, UserCapacity};
 
 use self::page_history::PageHistory;
 use crate::format::layout::{Layout, PAGE_BYTES};
 use crate::host_death;
-use crate::volume::folder::die_paths;
+use crate::volume::folder::{die_paths, unerased_media};
 use crate::volume::hot_spares::SpareAttempts;
 use crate::{
     Access, Beyond, Contents, CreateOptions, Drive, OpenError, Replacement, add_spare, hot_spares,
@@ -96,6 +95,8 @@ struct OperatedVolume {
     /// The die that is away: its path, and where it is.
     away: Option<(PathBuf, PathBuf)>,
     files_made: u64,
+    /// Media that an earlier description, which was put back, does not know.
+    forgotten: BTreeSet<PathBuf>,
     /// Files of the folder, as they were when they were last spoilt, and its former description.
     earlier: BTreeMap<String, Vec<u8>>,
     tally: Operators,
@@ -139,6 +140,7 @@ pub(crate) fn simulate_operators(seed: u64, sessions: u64) -> Result<Operators, 
         is_whole: true,
         away: None,
         files_made: 0,
+        forgotten: BTreeSet::new(),
         earlier: BTreeMap::new(),
         tally: Operators::default(),
     };
@@ -281,6 +283,7 @@ impl OperatedVolume {
             (0, Some(earlier)) if !self.is_erasure_open => {
                 fs::write(&path, earlier).map_err(told)?;
                 if let Ok(drive) = self.try_open() {
+                    self.forget_media();
                     self.check(&drive)?;
                     self.is_whole = drive.lost_dies().is_empty();
                     return Ok(());
@@ -328,8 +331,9 @@ impl OperatedVolume {
     /// Checks what clients read, and that an erasure that was cut off is told where it shows.
     fn check(&mut self, drive: &Drive) -> Result<(), String> {
         let size = drive.size() / PAGE;
-        let problems = crate::describe_status(drive.status(), &self.volume).health.problems;
-        let is_told = problems.iter().any(|it| it.kind == ProblemKind::PurgeUnfinished);
+        let status = crate::describe_status(drive.status(), &self.volume);
+        let is_told =
+            status.health.problems.iter().any(|it| it.kind == ProblemKind::PurgeUnfinished);
         self.tally.unfinished += u64::from(is_told);
         let (mut erased, mut left) = (None, None);
         for page in 0..PAGES.min(size) {
@@ -353,7 +357,7 @@ impl OperatedVolume {
                 return Err(format!("page {page} was erased, {left} was not, and nothing says so"));
             }
             self.erased_to = self.written;
-            self.check_erased("")?;
+            self.check_erased(&status)?;
         }
         for page in size.min(PAGES)..PAGES {
             self.pages[index(page)].erase();
@@ -477,7 +481,7 @@ impl OperatedVolume {
             Err(OpenError::Refused { .. } | OpenError::Format(_)) => return Ok(()),
             done => done.map_err(told)?,
         }
-        let status = drive.status();
+        let status = crate::describe_status(drive.status(), &self.volume);
         if let Some(failure) = status.maintenance.purge.as_ref().and_then(|it| it.failure.clone()) {
             return Err(format!("an erasure ended by itself: {failure}"));
         }
@@ -485,17 +489,35 @@ impl OperatedVolume {
         self.erased_to = self.written;
         self.tally.erased += 1;
         self.pages.iter_mut().for_each(PageHistory::erase);
-        self.check_erased(&status.not_erased().unwrap_or_default())
+        self.check_erased(&status)
     }
 
-    /// Checks that no medium of the volume has anything of what was erased, but those that are
-    /// named.
-    fn check_erased(&self, named: &str) -> Result<(), String> {
+    /// Every medium that ever was the volume's.
+    fn media(&self) -> Vec<PathBuf> {
+        let first = (0..4).map(|die| self.folder.path().join(format!("d{die}.img")));
+        first.chain((1..=self.files_made).map(|number| self.file(number))).collect()
+    }
+
+    /// Nothing but an earlier description says which media were the volume's.
+    fn forget_media(&mut self) {
+        let unerased = unerased_media(&self.volume).into_iter().map(|it| PathBuf::from(it.path));
+        let known: BTreeSet<PathBuf> = die_paths(&self.volume)
+            .into_iter()
+            .chain(hot_spares(&self.volume))
+            .chain(unerased)
+            .collect();
+        self.forgotten.extend(self.media().into_iter().filter(|path| !known.contains(path)));
+    }
+
+    /// Checks that no medium that is or was the volume's has anything of what was erased, but those
+    /// that its status names.
+    fn check_erased(&self, status: &Status) -> Result<(), String> {
+        let named = [status.not_erased(), status.unerased_media()].map(Option::unwrap_or_default);
         let dies = die_paths(&self.volume);
-        let media = dies.iter().cloned().chain(hot_spares(&self.volume));
-        for (index, path) in media.enumerate() {
-            let is_named = named.contains(&format!("{}", path.display()))
-                || index < dies.len() && named.contains(&format!("ie {index}"));
+        let made = self.media().into_iter().filter(|path| !self.forgotten.contains(path));
+        for (index, path) in dies.iter().cloned().chain(made).enumerate() {
+            let is_named = named.iter().any(|it| it.contains(&format!("{}", path.display())))
+                || index < dies.len() && named[0].contains(&format!("ie {index}"));
             // One that is away or gone cannot be looked at.
             let Ok(bytes) = fs::read(&path) else { continue };
             if let Some(number) = (!is_named).then(|| self.found_erased(&bytes)).flatten() {
@@ -536,7 +558,11 @@ impl OperatedVolume {
 
     fn new_file(&mut self) -> PathBuf {
         self.files_made += 1;
-        self.folder.path().join(format!("n{}.img", self.files_made))
+        self.file(self.files_made)
+    }
+
+    fn file(&self, number: u64) -> PathBuf {
+        self.folder.path().join(format!("n{number}.img"))
     }
 
     fn replace(&mut self, drive: &Drive, die: usize) -> Result<(), String> {

@@ -11,12 +11,13 @@ use blockio::text::{in_toml_types, is_unshown};
 use device::DeviceError;
 use serde::{Deserialize, Serialize};
 use status::{Compression, Namespace};
-use status::{Promise, drive_id};
+use status::{NotErased, Promise, drive_id};
 
 use crate::engine::drive::creation::{Plan, format};
 use crate::engine::drive::scrub::{HeldUnits, MediumAndUnits};
 use crate::host_death::{self, FileChange};
 use crate::medium::is_block_device;
+use crate::mutants::{self, Mutant};
 use crate::volume::hot_spares::{add_spare, check_is_spare};
 use crate::volume::new_die::{Contents, NewDie};
 use crate::volume::opening::buffer_path;
@@ -105,10 +106,27 @@ pub(super) struct Volume {
     /// True from the beginning of a purge or a format to its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) purge_unfinished: bool,
+    /// Media that may hold data which no purge has reached: of dies that were replaced or had
+    /// failed when the last one began, and of hot spares that were removed.
+    #[serde(default, rename = "unerased", skip_serializing_if = "Vec::is_empty")]
+    unerased: Vec<UnerasedMedium>,
     /// Parts of the drive that clients see as devices of their own; none: they see the whole.
     #[serde(default, rename = "export", skip_serializing_if = "Vec::is_empty")]
     namespaces: Vec<Namespace>,
 }
+
+/// Medium that may hold data which no purge has reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UnerasedMedium {
+    path: PathBuf,
+    /// Number of the die that it was; absent of a hot spare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    die: Option<u32>,
+}
+
+/// Media that a folder lists as unerased at most: beyond that the first are dropped.
+const UNERASED_MAX: usize = 256;
 
 impl Volume {
     /// Hot spares that took no place yet.
@@ -154,6 +172,26 @@ impl Volume {
         self.rebuilding.iter().any(|it| it == path)
     }
 
+    /// A medium leaves the volume, or cannot be erased, and may hold its data.
+    pub(super) fn note_unerased(&mut self, die: Option<usize>, path: &Path) {
+        if mutants::is(Mutant::UnerasedForgotten) {
+            return;
+        }
+        let die = die.and_then(|die| u32::try_from(die).ok());
+        self.unerased.retain(|it| it.path != path);
+        self.unerased.push(UnerasedMedium { path: path.to_owned(), die });
+        let excess = self.unerased.len().saturating_sub(UNERASED_MAX);
+        self.unerased.drain(..excess);
+    }
+
+    /// A purge was completed that did not reach the dies `lost`, nor the media at `missed`.
+    pub(super) fn note_purged(&mut self, lost: &[usize], missed: &[PathBuf]) {
+        let dies = self.dies.iter().enumerate().filter(|(die, _)| !lost.contains(die));
+        let erased = dies.map(|(_, path)| path).chain(&self.spares);
+        let erased: Vec<&PathBuf> = erased.filter(|path| !missed.contains(path)).collect();
+        self.unerased.retain(|it| !erased.contains(&&it.path));
+    }
+
     /// The medium at a path is a die as a whole, or none any more.
     pub(super) fn end_rebuild(&mut self, path: &Path) {
         self.rebuilding.retain(|it| it != path);
@@ -184,6 +222,17 @@ pub fn die_count(folder: &Path) -> Result<u32, OpenError> {
 /// True if a purge or a format of a folder's drive was begun and has not ended.
 pub(crate) fn is_purge_unfinished(volume: &Path) -> bool {
     read(volume).is_ok_and(|described| described.purge_unfinished)
+}
+
+/// Media of a folder's drive that may hold data which no purge has reached.
+pub(crate) fn unerased_media(volume: &Path) -> Vec<NotErased> {
+    let listed = read(volume).map(|described| described.unerased).unwrap_or_default();
+    let of = |UnerasedMedium { path, die }: UnerasedMedium| NotErased {
+        die,
+        path: path.display().to_string(),
+        reason: None,
+    };
+    listed.into_iter().map(of).collect()
 }
 
 /// The namespaces that a folder lists, unchecked.
@@ -395,6 +444,7 @@ impl UnfinishedFolder {
             spares: Vec::new(),
             rebuilding: Vec::new(),
             purge_unfinished: false,
+            unerased: Vec::new(),
             namespaces: Vec::new(),
         };
         write(&path, &described)
@@ -570,6 +620,9 @@ impl Replacement {
         // crash in the middle of the rebuild.
         made.clear(&*medium)?;
         let former = std::mem::replace(path, absolute.clone());
+        if former != absolute {
+            described.note_unerased(Some(die), &former);
+        }
         described.end_rebuild(&former);
         described.end_rebuild(&absolute);
         described.rebuilding.push(absolute.clone());

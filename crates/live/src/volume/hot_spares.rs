@@ -151,7 +151,9 @@ pub fn remove_spare(volume: &Path, spare: &Path) -> Result<PathBuf, OpenError> {
             };
             return Err(OpenError::refused(format!("{named} is no hot spare: {has}")));
         };
-        Ok(described.spares.remove(index))
+        let removed = described.spares.remove(index);
+        described.note_unerased(None, &removed);
+        Ok(removed)
     })
 }
 

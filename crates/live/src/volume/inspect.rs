@@ -16,7 +16,9 @@ use crate::engine::log::recovery::{condemn_known, take_up, view};
 use crate::engine::store::Store;
 use crate::format::header::Header;
 use crate::volume::damage_list;
-use crate::volume::folder::{die_paths, is_purge_unfinished, name_of, namespaces, rated_cycles};
+use crate::volume::folder::{
+    die_paths, is_purge_unfinished, name_of, namespaces, rated_cycles, unerased_media,
+};
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::hot_spares::hot_spares;
 use crate::volume::identity::MediumIdentity;
@@ -132,6 +134,7 @@ pub fn describe_status(mut status: Status, volume: &Path) -> Status {
     status.hot_spares = u32::try_from(hot_spares(volume).len()).unwrap_or(u32::MAX);
     status.maintenance.damage = damage_list::lately(volume);
     status.maintenance.is_purge_unfinished = is_purge_unfinished(volume);
+    status.maintenance.unerased_media = unerased_media(volume);
     status.is_locate_led_on = locate::is_lit(volume);
     status.judged()
 }

@@ -3,7 +3,7 @@
 //! A spare may have been a die of the volume, or have been filled in part, and then holds data.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use device::DeviceError;
 use status::NotErased;
@@ -27,7 +27,7 @@ pub fn purge_volume(
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<(), DeviceError> {
     let turn = drive.begin_purge()?;
-    if let Err(error) = mark(volume, true) {
+    if let Err(error) = mark(volume, drive, true) {
         turn.refuse(&error);
         let attempted = "noting that a purge begins".to_owned();
         return Err(DeviceError::Medium { attempted, source: io::Error::other(error.to_string()) });
@@ -38,12 +38,19 @@ pub fn purge_volume(
 }
 
 /// Notes that a purge has begun, durably, or that none is unfinished any more: what is left by one
-/// that was interrupted looks like any other data. Returns whether one was before.
-fn mark(volume: &Path, is_unfinished: bool) -> Result<bool, OpenError> {
+/// that was interrupted looks like any other data. Dies that have failed are noted with it, since
+/// the server may end before it has answered. Returns whether one was before.
+fn mark(volume: &Path, drive: &Drive, is_unfinished: bool) -> Result<bool, OpenError> {
     if mutants::is(Mutant::PurgeUnmarked) {
         return Ok(false);
     }
+    let lost = drive.lost_dies();
     update(volume, |described| {
+        for die in lost.iter().filter(|_| is_unfinished) {
+            if let Some(path) = described.dies.get(*die).cloned() {
+                described.note_unerased(Some(*die), &path);
+            }
+        }
         Ok(std::mem::replace(&mut described.purge_unfinished, is_unfinished))
     })
 }
@@ -59,9 +66,15 @@ fn end(volume: &Path, drive: &Drive) {
     if let Some(witness) = drive.store().dies.witness().filter(|_| is_complete()) {
         witness.note_verified();
     }
+    let last = drive.maintenance().purge.clone().unwrap_or_default();
+    let missed: Vec<PathBuf> = last.not_erased.iter().map(|it| it.path.clone().into()).collect();
+    let lost = drive.lost_dies();
     // Where the folder takes no change the purge counts as unfinished, and can be repeated.
     let _ = update(volume, |described| {
         described.purge_unfinished &= !is_complete();
+        if is_complete() {
+            described.note_purged(&lost, &missed);
+        }
         Ok(())
     });
 }
@@ -79,7 +92,7 @@ pub fn reformat_volume(
 ) -> Result<(), OpenError> {
     drive.check_capacity(capacity)?;
     let turn = drive.begin_purge()?;
-    let was_unfinished = match mark(volume, true) {
+    let was_unfinished = match mark(volume, drive, true) {
         Ok(was_unfinished) => was_unfinished,
         Err(error) => {
             turn.refuse(&error);
@@ -92,7 +105,7 @@ pub fn reformat_volume(
     // Another client may have divided the volume since the format was asked for.
     if let Err(error) = Namespaces::allow(volume, drive, capacity) {
         // As long as it is its turn: another purge notes that it is unfinished.
-        let marked = mark(volume, was_unfinished);
+        let marked = mark(volume, drive, was_unfinished);
         turn.refuse(&error);
         marked?;
         return Err(error);
@@ -214,11 +227,47 @@ mod tests {
     }
 
     #[test]
+    fn media_that_no_purge_reaches_are_told_until_one_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let (options, drive) = volume(folder.path(), Preallocation::Full);
+        let told = |drive: &Drive| {
+            crate::describe_status(drive.status(), &options.volume).maintenance.unerased_media
+        };
+        let replaced = |drive: &Drive, path: &Path| {
+            let contents = crate::Contents::Lost;
+            crate::Replacement::prepare(&options.volume, drive, 1, path, contents)
+                .unwrap()
+                .carry_out(drive, |_, _| true)
+                .unwrap();
+        };
+        assert_eq!(told(&drive), []);
+        drive.fail_die(1).unwrap();
+        let former = options.dies[1].display().to_string();
+        let former = NotErased::die(1, former);
+        // The server ends before the purge has answered.
+        mark(&options.volume, &drive, true).unwrap();
+        drop(drive);
+        let drive = Drive::open(&options.volume).unwrap();
+        assert_eq!(told(&drive), std::slice::from_ref(&former));
+        let new = folder.path().join("new.img");
+        replaced(&drive, &new);
+        purge_volume(&options.volume, &drive, |_, _| true).unwrap();
+        assert_eq!(told(&drive), [former], "it holds what it held");
+        // A die at that path is erased with the others.
+        drive.fail_die(1).unwrap();
+        std::fs::remove_file(&options.dies[1]).unwrap();
+        replaced(&drive, &options.dies[1]);
+        assert_eq!(told(&drive).len(), 2);
+        purge_volume(&options.volume, &drive, |_, _| true).unwrap();
+        assert_eq!(told(&drive), [NotErased::die(1, new.display().to_string())]);
+    }
+
+    #[test]
     fn a_purge_leaves_the_metadata_of_sparse_dies_its_space() {
         let folder = tempfile::tempdir().unwrap();
         let (options, drive) = volume(folder.path(), Preallocation::Off);
         let metadata = drive.store().layout.unit_from(0);
-        let taken = |die: &std::path::PathBuf| std::fs::metadata(die).unwrap().blocks() * 512;
+        let taken = |die: &PathBuf| std::fs::metadata(die).unwrap().blocks() * 512;
         if options.dies.iter().any(|die| taken(die) < metadata) {
             // The file system beneath reserves no space.
             return;

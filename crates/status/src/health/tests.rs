@@ -292,6 +292,9 @@ fn the_last_scrub_is_a_problem_if_it_failed_or_left_something() {
     assert_eq!((left.count, bits), (1, WARNS_OF_RELIABILITY));
     let (many, _) = scrubs(|it| it.units_left = 3);
     assert!(many.text.contains("3 corrupt units that it"), "{}", many.text);
+    let (copies, bits) = scrubs(|it| it.copies_left = 2);
+    assert!(copies.text.contains("could not write 2 copies of headers"), "{}", copies.text);
+    assert_eq!((copies.count, bits), (2, WARNS_OF_RELIABILITY));
     let (failed, _) = scrubs(|it| it.failure = Some("die 1 does not answer".into()));
     assert_eq!(failed.text, "The last scrub failed: die 1 does not answer.");
     let clean = judged(|it| {
