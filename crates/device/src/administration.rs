@@ -46,6 +46,10 @@ pub struct DriveHealth {
     pub unsafe_shutdowns: u64,
     /// Pages found lost.
     pub media_errors: u64,
+    /// Reads that parity answered.
+    pub xor_recoveries: u64,
+    /// Places of its dies that proved bad.
+    pub bad_places: u64,
     /// Temperature in kelvin from which on a model slows down; none where there is no such point.
     pub warning_temperature_k: Option<u16>,
     /// Temperature in kelvin at which a model would switch itself off; none likewise.

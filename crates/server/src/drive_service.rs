@@ -334,7 +334,7 @@ impl Administration for DriveService {
     fn health(&self) -> DriveHealth {
         let status = self.status().judged();
         let is_write_through = status.acknowledged_survives == Some(Promise::PowerLoss);
-        let Status { smart, life, server, space, wear, .. } = status;
+        let Status { smart, life, server, space, wear, dies, .. } = status;
         let climate = server.and_then(|server| server.model?.climate);
         let mut warmth = warmth(climate.as_ref());
         let mut critical_warning = smart.critical_warning;
@@ -366,6 +366,8 @@ impl Administration for DriveService {
             power_on_s: life.power_on_s,
             unsafe_shutdowns: smart.unsafe_shutdowns,
             media_errors: life.media_errors,
+            xor_recoveries: life.xor_recoveries,
+            bad_places: dies.iter().map(|die| die.bad_places).sum(),
             is_write_through,
             is_throttled: climate.is_some_and(|it| it.temperature_c >= it.throttle_c),
             erase_count_max: wear.as_ref().map(|wear| wear.erase_count_max),

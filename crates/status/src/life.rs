@@ -22,6 +22,8 @@ pub struct Life {
     pub media_written_bytes: u64,
     /// Pages found lost.
     pub media_errors: u64,
+    /// Reads that parity answered.
+    pub xor_recoveries: u64,
 }
 
 impl Life {

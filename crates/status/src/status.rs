@@ -348,6 +348,7 @@ impl Status {
         life.media_read_bytes += smart.physical_media_units_read.unwrap_or_default();
         life.media_written_bytes += smart.physical_media_units_written.unwrap_or_default();
         life.media_errors += smart.media_errors.unwrap_or_default();
+        life.xor_recoveries += smart.xor_recovery_count.unwrap_or_default();
         // Those that a crash kept from being counted are known to the drive itself.
         life.media_errors = life.media_errors.max(self.pages_lost.unwrap_or_default());
         if let Some(server) = &self.server {

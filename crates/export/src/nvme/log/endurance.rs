@@ -38,14 +38,17 @@ pub(super) fn group(context: &Context<'_>, warning: u8) -> Vec<u8> {
     it.into_bytes()
 }
 
-/// SMART / Health Information Extended: what the drive counts. No block has been retired, which is
-/// 100 in the normalized counts, and there is no capacitor, which is all ones; the rest is zero.
+/// SMART / Health Information Extended: what the drive counts. Bad user NAND blocks are bad places;
+/// their normalized count is the spare that is left. No system block is bad, which is 100 in its
+/// normalized count, and there is no capacitor, which is all ones; the rest is zero.
 pub(super) fn ocp(health: &DriveHealth) -> Vec<u8> {
     let mut it = Structure::new(512);
     it.put_u128(0, health.media_written_bytes.unwrap_or(0).into());
     it.put_u128(16, health.media_read_bytes.unwrap_or(0).into());
-    it.put_u16(38, 100);
+    it.put(32, &health.bad_places.to_le_bytes()[..6]);
+    it.put_u16(38, health.available_spare_percent.into());
     it.put_u16(46, 100);
+    it.put_u64(48, health.xor_recoveries);
     it.put_u64(56, health.media_errors);
     it.put_u32(88, health.erase_count_max.unwrap_or(0));
     it.put_u32(92, health.erase_count_min.unwrap_or(0));
@@ -56,4 +59,25 @@ pub(super) fn ocp(health: &DriveHealth) -> Vec<u8> {
     it.put_u16(494, 3);
     it.put(496, &OCP_GUID);
     it.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extended_log_has_bad_places_and_what_parity_answered() {
+        let health = DriveHealth {
+            bad_places: 3,
+            available_spare_percent: 98,
+            xor_recoveries: 0x0102_0304,
+            media_errors: 7,
+            ..DriveHealth::default()
+        };
+        let log = ocp(&health);
+        assert_eq!(log[32..38], [3, 0, 0, 0, 0, 0]);
+        assert_eq!((log[38], log[46]), (98, 100));
+        assert_eq!(log[48..52], [4, 3, 2, 1]);
+        assert_eq!(log[56], 7);
+    }
 }
