@@ -528,6 +528,7 @@ impl<C> Ftl<C> {
         let row = u32::from(place.row);
         let die = DieId(die_first + u32::from(place.die));
         let is_slc = self.superblocks.is_slc(superblock);
+        debug_assert!(!self.is_lost(die), "nothing is programmed on a die that is lost");
         media.submit(MediaOp::Program { superblock, die, row, cause, is_slc });
         if let Some(parity_die) = place.parity_die {
             let die = DieId(die_first + u32::from(parity_die));
@@ -707,6 +708,8 @@ impl Ftl {
     #[inline]
     pub fn write(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
         while self.needs_room() {
+            let is_writable = self.redundancy() != Redundancy::GivenUp;
+            assert!(is_writable, "nothing is written once spare space was missing for a die");
             self.relocate_unit(media);
         }
         self.write_at_once(handle, lpn, media)

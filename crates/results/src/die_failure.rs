@@ -12,9 +12,12 @@ pub struct DieFailures {
     pub failed: Vec<FailedDie>,
     /// States that the drive was in, in order; those shorter than a sample are left out.
     pub phases: Vec<FailurePhase>,
+    /// True if its stripes of dies have parity.
+    pub has_parity: bool,
 }
 
-/// A die of a model that failed, as was asked for. Times are of the protocol, since the step began.
+/// A die of a model that failed, as was asked for. Times are of the protocol, since the first
+/// sample of the step began; those before it are below zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailedDie {
     /// The die, counted over all modules from 0.
@@ -95,11 +98,12 @@ impl DieFailures {
     pub fn of(failed: Vec<FailedDie>, has_parity: bool, intervals: &[Interval]) -> Self {
         let end_s = intervals.last().map_or(0.0, |interval| interval.at_s);
         let events = failed.iter().flat_map(|it| [Some(it.failed_s), it.rebuilt_s, it.redundant_s]);
-        let mut bounds: Vec<f64> = events.flatten().chain([0.0, end_s]).collect();
+        let within = events.flatten().filter(|at_s| (0.0..end_s).contains(at_s));
+        let mut bounds: Vec<f64> = within.chain([0.0, end_s]).collect();
         bounds.sort_by(f64::total_cmp);
         bounds.dedup();
         let mut phases: Vec<FailurePhase> = Vec::new();
-        for span in bounds.windows(2).filter(|span| span[1] <= end_s) {
+        for span in bounds.windows(2) {
             let (from_s, to_s) = (span[0], span[1]);
             let state = state(&failed, has_parity, from_s);
             // What the loss of another die cuts in two is one.
@@ -119,10 +123,11 @@ impl DieFailures {
             }
             phases.push(FailurePhase { state, from_s, to_s, summary: Summary::of(&of_span) });
         }
-        Self { failed, phases }
+        Self { failed, phases, has_parity }
     }
 
-    /// The failures of two loads of which the second began `offset_s` after the first.
+    /// The failures of two loads of which the second began `offset_s` after the first, and knows
+    /// more of the dies of both.
     pub fn joined(first: Option<Self>, second: Option<Self>, offset_s: f64) -> Option<Self> {
         let Some(mut second) = second else { return first };
         let later = |time: &mut Option<f64>| *time = time.map(|time| time + offset_s);
@@ -135,6 +140,8 @@ impl DieFailures {
             (phase.from_s, phase.to_s) = (phase.from_s + offset_s, phase.to_s + offset_s);
         }
         let mut both = first.unwrap_or_default();
+        both.has_parity = second.has_parity;
+        both.failed.retain(|it| second.failed.iter().all(|later| later.die != it.die));
         both.failed.append(&mut second.failed);
         both.phases.append(&mut second.phases);
         Some(both)
@@ -211,5 +218,19 @@ mod tests {
         let last = FailedDie { is_read_only: true, ..second };
         let found = DieFailures::of(vec![first, last], true, &intervals);
         assert_eq!(found.phases.last().map(|it| it.state), Some(FailureState::ReadOnly));
+    }
+
+    #[test]
+    fn a_second_load_goes_on_with_the_dies_of_the_first() {
+        let open = FailedDie { redundant_s: None, ..failed(3, 60.0, 120.0, 0.0) };
+        let first = DieFailures::of(vec![open], true, &minutes(&[100, 40, 60]));
+        let second =
+            DieFailures::of(vec![failed(3, -120.0, -60.0, 60.0)], true, &minutes(&[60, 90]));
+        let states = second.phases.iter().map(|it| it.state);
+        let expected = [FailureState::RestoringRedundancy, FailureState::Restored];
+        assert_eq!(states.collect::<Vec<_>>(), expected);
+        let both = DieFailures::joined(Some(first), Some(second), 180.0).expect("of two");
+        assert_eq!(both.failed, [failed(3, 60.0, 120.0, 240.0)]);
+        assert_eq!(both.phases.last().map(|it| (it.from_s, it.to_s)), Some((240.0, 300.0)));
     }
 }

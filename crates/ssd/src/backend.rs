@@ -67,7 +67,7 @@ pub(crate) struct Backend {
     costs_free: Option<Box<Costs>>,
     controller: ServerPool,
     dies: Vec<Die>,
-    /// Die that is out of service.
+    /// Dies that are out of service.
     pub(crate) lost: Option<Box<LostDies>>,
     channels: Vec<PriorityServer>,
     channel_by_die: Vec<u16>,
@@ -212,6 +212,11 @@ impl Backend {
     /// now.
     pub(crate) fn padded_at(&self, die: DieId) -> Nanos {
         self.dies[die.0 as usize].free_at().max(self.arrived_at) + self.costs.t_program_mean
+    }
+
+    /// Time that the program of a unit takes of all dies together.
+    pub(crate) fn program_share(&self) -> Nanos {
+        self.costs.t_program_mean / self.dies.len() as u64
     }
 
     /// Time of a read of whole cells.

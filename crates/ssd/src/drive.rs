@@ -348,6 +348,7 @@ impl Drive {
                 Op::Write => self.write(slot, extent, &mut progress, device),
                 Op::Trim if self.is_read_only => {
                     self.in_flight[slot as usize].status = Status::ReadOnly;
+                    self.refuse(extent, &mut progress);
                 }
                 Op::Trim => self.trim(extent, &mut progress),
             }
@@ -453,6 +454,7 @@ impl Drive {
             module.purge();
         }
         self.disks.iter_mut().for_each(Disk::purge);
+        self.forget_loads();
         self.forget_work();
     }
 
@@ -521,12 +523,19 @@ impl Drive {
     }
 
     /// Status of a write that there is no flash for, if that is so.
-    #[cold]
     fn refusal_of_write(&self, extent: Extent) -> Option<Status> {
         if self.is_read_only {
             return Some(Status::ReadOnly);
         }
         (self.can_run_out && !self.has_space_for(extent)).then_some(Status::OutOfSpace)
+    }
+
+    /// Has the modules refuse a command.
+    fn refuse(&mut self, extent: Extent, progress: &mut Progress) {
+        let at = progress.done_at;
+        self.stripe.split(extent, |module, _| {
+            progress.done_at = progress.done_at.max(self.modules[module].refuse(at));
+        });
     }
 
     /// The device that holds a sector.
@@ -563,9 +572,8 @@ impl Drive {
             && let Some(status) = self.refusal_of_write(extent)
         {
             self.in_flight[slot as usize].status = status;
-            self.stripe.split(extent, |module, _| {
-                progress.done_at = progress.done_at.max(self.modules[module].refuse(at));
-            });
+            progress.done_at = at;
+            self.refuse(extent, progress);
             return;
         }
         let (modules, events) = (&mut self.modules, &mut self.events);

@@ -23,8 +23,8 @@ use crate::spec::{DriveSpec, HostSpec, MappingUnit, StallDuring};
 const UNIT_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
 /// Pauses between two steps towards redundancy under load, each as long as the step before: a
-/// quarter of the controller's time. Estimated; a controller has to give it some, or a busy drive
-/// would stay without redundancy.
+/// quarter of the controller's time, or of the dies'. Estimated; a controller has to give it some,
+/// or a busy drive would stay without redundancy.
 const RESTORING_PAUSES: u64 = 3;
 
 /// Consecutive sectors of a drive or of one module.
@@ -173,7 +173,7 @@ impl Module {
         self.ftl.has_space_for((first..=last).map(lpn), waiting)
     }
 
-    /// Answers a write that there is no flash for, which reaches the module at `at`.
+    /// Answers a command that the drive does not carry out, which reaches the module at `at`.
     pub(crate) fn refuse(&mut self, at: Nanos) -> Nanos {
         self.backend.command_write(at, 0)
     }
@@ -257,13 +257,14 @@ impl Module {
     }
 
     /// One step of relocation. While redundancy is restored the next one is due after so many times
-    /// what this one took of the controller, however busy that is.
+    /// what this one takes of the controller, or of all dies, however busy they are.
     fn relocate_unit(&mut self) {
-        let begun_at = self.backend.controller_free_at();
+        let begun_at = self.backend.controller_free_at().max(self.backend.now);
         self.ftl.relocate_unit(&mut self.backend);
         if self.ftl.redundancy() == Redundancy::Restoring {
-            let ended_at = self.backend.controller_free_at();
-            self.restores_at = ended_at + (ended_at - begun_at) * RESTORING_PAUSES;
+            let ended_at = self.backend.controller_free_at().max(begun_at);
+            let took = (ended_at - begun_at).max(self.backend.program_share());
+            self.restores_at = begun_at + took * (1 + RESTORING_PAUSES);
         }
     }
 

@@ -367,8 +367,8 @@ impl Status {
         life
     }
 
-    /// Sentence about media outside of the drive that may hold its data, and that no purge reaches;
-    /// none if there are none.
+    /// The media that may hold data which no purge has reached, as a list in words; none if there
+    /// are none.
     pub fn unerased_media(&self) -> Option<String> {
         let media: Vec<String> = (self.maintenance.unerased_media.iter())
             .map(|NotErased { die, path, .. }| match die {

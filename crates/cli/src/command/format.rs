@@ -40,13 +40,13 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
         purged.with_context(attempted)?;
         status
     };
+    tell_unerased(&status);
     erased(&status).with_context(attempted)?;
     output::talk(&format!("{shown}: all data was erased"));
-    tell_unerased(&status);
     Ok(Ending::Done)
 }
 
-/// Tells which media that belong to the drive no more were not erased with it.
+/// Tells which media that left the drive were not erased with it.
 fn tell_unerased(status: &status::Status) {
     if let Some(media) = status.unerased_media() {
         output::talk(&format!(
@@ -95,6 +95,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         format!(" ({size} bytes, rounded down from {asked} to a multiple of 4096)")
     });
     let capacity = format!("{}{rounded}", bytes(size));
+    tell_unerased(&status);
     erased(&status).with_context(|| format!("{}, capacity {capacity}", attempted()))?;
     output::talk(&format!("{shown}: all data was erased; capacity {capacity}"));
     Ok(Ending::Done)

@@ -302,17 +302,18 @@ impl Ftl {
     /// owner's buffer, and is placed anew.
     fn leave_units(&mut self, media: &mut impl Media) {
         let banks = 0..self.config.geometry.banks as usize;
-        let streams = self.streams.all();
+        let (streams, mut pages) = (self.streams.all(), Vec::new());
         for (stream, bank) in streams.flat_map(|stream| banks.clone().map(move |it| (stream, it))) {
             let Some(open) = self.streams[stream].frontiers[bank] else { continue };
             let at = Unit { superblock: open.superblock, index: open.unit };
             if self.is_left_out(at) {
-                let pages = self.pages_of(at);
+                pages.extend(self.pages_of(at));
                 self.skip_left_out(stream, bank, media);
-                for lpn in pages {
-                    self.move_page(lpn, media);
-                }
             }
+        }
+        // Not before no stream stands at such a unit any more.
+        for lpn in pages {
+            self.move_page(lpn, media);
         }
     }
 }
@@ -387,19 +388,26 @@ impl<C> Ftl<C> {
         let (first, last) = self.stripe_units(unit);
         let parity_die = self.layout.unit(last).parity_die;
         let (bank, number) = (self.bank_of(superblock), superblock.0 / self.banks.divisor());
-        let is_lacking = |lost: &&LostDie| {
-            if lost.bank != bank {
-                return false;
-            }
+        let of_bank = || lost.dies.iter().filter(|lost| lost.bank == bank);
+        let own =
+            |lost: &LostDie| (first..=last).find(|unit| self.layout.unit(*unit).die == lost.die);
+        // A stripe that was begun when a die of it was lost was left as it was: nothing but parity
+        // was placed in it any more.
+        let left_at = of_bank().filter_map(|lost| {
             let before = lost.units_before[number as usize];
-            let own = (first..=last).find(|unit| self.layout.unit(*unit).die == lost.die);
-            match own {
-                Some(own) => own < before,
+            let is_left = before <= last && own(lost).is_some_and(|own| own < before);
+            is_left.then_some(before)
+        });
+        let left_at = left_at.min().unwrap_or(u32::MAX);
+        let is_lacking = |lost: &&LostDie| {
+            let before = lost.units_before[number as usize];
+            match own(lost) {
+                Some(own) => own < before.min(left_at),
                 // Parity is complete once the last unit is placed.
                 None => parity_die == Some(lost.die) && last < before,
             }
         };
-        let lacking = lost.dies.iter().filter(is_lacking).count();
+        let lacking = of_bank().filter(is_lacking).count();
         u32::try_from(lacking).expect("no more than a stripe has")
     }
 

@@ -17,6 +17,7 @@
 //! - A superblock is opened in SLC mode only if enough room for host writes remains.
 //! - A cache that is used up stays so until folding in idle time has freed one of its superblocks.
 
+use crate::ftl::lost_dies::Redundancy;
 use crate::stream::Stream;
 use crate::{Ftl, Media, SuperblockId, SuperblockState};
 
@@ -62,12 +63,17 @@ impl Ftl {
     pub fn wants_folding(&self) -> bool {
         let is_slc = |victim: SuperblockId| self.superblocks.is_slc(victim);
         let is_folding = || self.relocation.superblock().is_some_and(is_slc);
-        self.superblocks.slc() > 0 && (is_folding() || self.oldest_slc().is_some())
+        let is_writable = self.redundancy() != Redundancy::GivenUp;
+        let has_any = self.superblocks.slc() > 0 && is_writable;
+        has_any && (is_folding() || self.oldest_slc().is_some())
     }
 
     /// Relocates about one program unit of the cache, from its oldest superblock, after the victim
     /// that is being relocated, if any.
     pub fn fold_unit(&mut self, media: &mut impl Media) {
+        if self.redundancy() == Redundancy::GivenUp {
+            return;
+        }
         for _ in 0..self.config.geometry.pages_per_unit() {
             if !self.is_reclaiming() {
                 let Some(oldest) = self.oldest_slc() else { return };

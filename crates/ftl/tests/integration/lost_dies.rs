@@ -223,17 +223,21 @@ fn a_second_die_takes_with_it_what_had_not_been_made_redundant_again() {
 /// Rows of the media, by what was programmed and erased alone: the dies that hold a unit of each,
 /// and those of them that have been lost since.
 #[derive(Default)]
-struct Rows(BTreeMap<(u32, u32), (BTreeSet<u32>, BTreeSet<u32>)>);
+struct Rows {
+    rows: BTreeMap<(u32, u32), (BTreeSet<u32>, BTreeSet<u32>)>,
+    gone: BTreeSet<DieId>,
+}
 
 impl Rows {
     fn see(&mut self, ops: &mut Vec<MediaOp>) {
         for op in ops.drain(..) {
             match op {
                 MediaOp::Program { superblock, die, row, .. } => {
-                    self.0.entry((superblock.0, row)).or_default().0.insert(die.0);
+                    assert!(!self.gone.contains(&die), "{die:?} is programmed, and was lost");
+                    self.rows.entry((superblock.0, row)).or_default().0.insert(die.0);
                 }
                 MediaOp::Erase { superblock, .. } => {
-                    self.0.retain(|(of, _), _| *of != superblock.0);
+                    self.rows.retain(|(of, _), _| *of != superblock.0);
                 }
                 MediaOp::Relocate { .. } => {}
             }
@@ -241,7 +245,7 @@ impl Rows {
     }
 
     fn lose(&mut self, die: DieId) {
-        for (programmed, lost) in self.0.values_mut() {
+        for (programmed, lost) in self.rows.values_mut() {
             lost.extend(programmed.contains(&die.0).then_some(die.0));
         }
     }
@@ -249,16 +253,30 @@ impl Rows {
     /// True if a page can be read, from its die or from the rest of its stripe.
     fn is_readable(&self, ftl: &Ftl, lpn: Lpn) -> bool {
         let Some(ppn) = ftl.lookup(lpn) else { return false };
+        let unit = ftl.unit_of(ppn);
+        let spared = usize::from(ftl.config().geometry.stripe_dies > 0);
+        ftl.is_buffered(unit)
+            || !self.of(ftl, unit).1.contains(&ftl.die_of(unit).0)
+            || self.lacking(ftl, lpn) <= spared
+    }
+
+    /// Units of the stripe of a page that were lost; none of a page in the buffer.
+    fn lacking(&self, ftl: &Ftl, lpn: Lpn) -> usize {
+        let Some(ppn) = ftl.lookup(lpn) else { return 0 };
         let (unit, geometry) = (ftl.unit_of(ppn), &ftl.config().geometry);
         if ftl.is_buffered(unit) {
-            return true;
+            return 0;
         }
-        let row = unit.index / geometry.data_units_per_row();
-        let (_, lost) = &self.0[&(unit.superblock.0, row)];
+        let (_, lost) = self.of(ftl, unit);
         let die = ftl.die_of(unit).0;
         let first = die / geometry.dies_per_bank * geometry.dies_per_bank;
         let others = geometry.stripe_of(unit.index).filter(|die| lost.contains(&(first + die)));
-        !lost.contains(&die) || geometry.stripe_dies > 0 && others.count() == 0
+        others.count() + usize::from(lost.contains(&die))
+    }
+
+    fn of(&self, ftl: &Ftl, unit: ftl::Unit) -> &(BTreeSet<u32>, BTreeSet<u32>) {
+        let row = unit.index / ftl.config().geometry.data_units_per_row();
+        &self.rows[&(unit.superblock.0, row)]
     }
 }
 
@@ -283,6 +301,10 @@ fn what_is_lost_with_dies_is_what_the_media_cannot_give_back() {
                 }
             }
             rows.see(&mut ops);
+            if ftl.redundancy() == Redundancy::Whole && stripe_dies > 0 {
+                let is_whole = |lpn: u32| rows.lacking(&ftl, Lpn(lpn)) == 0;
+                assert!((0..spacious.pages_logical).all(is_whole), "seed {seed} is redundant");
+            }
             let die = DieId(u32::try_from(rng.below(16)).expect("a die"));
             let dies: Vec<DieId> = gone.iter().copied().chain([die]).collect();
             if spacious.check_without(&dies).is_err() {
@@ -293,6 +315,7 @@ fn what_is_lost_with_dies_is_what_the_media_cannot_give_back() {
             let (before, stored) = (ftl.clone(), stored.collect::<Vec<Lpn>>());
             let Ok(loss) = ftl.lose_die(die, &mut ops) else { continue };
             rows.lose(die);
+            rows.gone.insert(die);
             let unreadable = |lpn: &&Lpn| !rows.is_readable(&before, **lpn);
             let expected: BTreeSet<Lpn> = stored.iter().filter(unreadable).copied().collect();
             let lost = |lpn: &&Lpn| ftl.is_page_lost(**lpn) && !before.is_page_lost(**lpn);

@@ -320,7 +320,8 @@ impl Driver for Model {
         let how = self.how(load, &intervals);
         let space = self.space.passed(&self.drive, load.step);
         let span = (at, timetable.end);
-        let die_failures = die_failure::failures(&self.drive, span, &intervals);
+        let counted_span = (timetable.counted_from, timetable.end);
+        let die_failures = die_failure::failures(&self.drive, counted_span, &intervals);
         let of_dies = die_failures.iter();
         let failed =
             of_dies.flat_map(|it| die_failure::warnings(it, load.step, self.setup.time_lapse));

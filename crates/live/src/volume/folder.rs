@@ -109,7 +109,7 @@ pub(super) struct Volume {
     /// Media that may hold data which no purge has reached: of dies that were replaced or had
     /// failed when the last one began, and of hot spares that were removed.
     #[serde(default, rename = "unerased", skip_serializing_if = "Vec::is_empty")]
-    unerased: Vec<UnerasedMedium>,
+    pub(super) unerased: Vec<UnerasedMedium>,
     /// Parts of the drive that clients see as devices of their own; none: they see the whole.
     #[serde(default, rename = "export", skip_serializing_if = "Vec::is_empty")]
     namespaces: Vec<Namespace>,

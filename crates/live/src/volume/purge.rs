@@ -11,7 +11,7 @@ use status::UserCapacity;
 
 use crate::engine::dies::erasure::{STOPPED, erase_medium};
 use crate::mutants::{self, Mutant};
-use crate::volume::folder::update;
+use crate::volume::folder::{UnerasedMedium, update};
 use crate::volume::hot_spares::{check_is_spare, hot_spares};
 use crate::{Drive, FileMedium, Medium as _, Namespaces, OpenError};
 
@@ -27,7 +27,7 @@ pub fn purge_volume(
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<(), DeviceError> {
     let turn = drive.begin_purge()?;
-    if let Err(error) = mark(volume, drive, true) {
+    if let Err(error) = mark(volume, drive) {
         turn.refuse(&error);
         let attempted = "noting that a purge begins".to_owned();
         return Err(DeviceError::Medium { attempted, source: io::Error::other(error.to_string()) });
@@ -39,20 +39,39 @@ pub fn purge_volume(
 
 /// Notes that a purge has begun, durably, or that none is unfinished any more: what is left by one
 /// that was interrupted looks like any other data. Dies that have failed are noted with it, since
-/// the server may end before it has answered. Returns whether one was before.
-fn mark(volume: &Path, drive: &Drive, is_unfinished: bool) -> Result<bool, OpenError> {
+/// the server may end before it has answered. Returns what the folder said before.
+fn mark(volume: &Path, drive: &Drive) -> Result<PurgeMark, OpenError> {
     if mutants::is(Mutant::PurgeUnmarked) {
-        return Ok(false);
+        return Ok(PurgeMark::default());
     }
     let lost = drive.lost_dies();
     update(volume, |described| {
-        for die in lost.iter().filter(|_| is_unfinished) {
-            if let Some(path) = described.dies.get(*die).cloned() {
-                described.note_unerased(Some(*die), &path);
+        let unerased = described.unerased.clone();
+        for die in lost {
+            if let Some(path) = described.dies.get(die).cloned() {
+                described.note_unerased(Some(die), &path);
             }
         }
-        Ok(std::mem::replace(&mut described.purge_unfinished, is_unfinished))
+        let is_unfinished = std::mem::replace(&mut described.purge_unfinished, true);
+        Ok(PurgeMark { is_unfinished, unerased })
     })
+}
+
+/// State of a folder before a purge was noted in it.
+#[derive(Debug, Default)]
+struct PurgeMark {
+    is_unfinished: bool,
+    unerased: Vec<UnerasedMedium>,
+}
+
+impl PurgeMark {
+    /// Has the folder say that again, since nothing was erased.
+    fn put_back(self, volume: &Path) -> Result<(), OpenError> {
+        update(volume, |described| {
+            (described.purge_unfinished, described.unerased) = (self.is_unfinished, self.unerased);
+            Ok(())
+        })
+    }
 }
 
 /// Notes that the last purge of a drive was completed, if it was. Another one that begins meanwhile
@@ -74,6 +93,9 @@ fn end(volume: &Path, drive: &Drive) {
         described.purge_unfinished &= !is_complete();
         if is_complete() {
             described.note_purged(&lost, &missed);
+            for spare in last.not_erased.iter().filter(|it| it.die.is_none()) {
+                described.note_unerased(None, Path::new(&spare.path));
+            }
         }
         Ok(())
     });
@@ -92,8 +114,8 @@ pub fn reformat_volume(
 ) -> Result<(), OpenError> {
     drive.check_capacity(capacity)?;
     let turn = drive.begin_purge()?;
-    let was_unfinished = match mark(volume, drive, true) {
-        Ok(was_unfinished) => was_unfinished,
+    let before = match mark(volume, drive) {
+        Ok(before) => before,
         Err(error) => {
             turn.refuse(&error);
             return Err(error);
@@ -105,7 +127,7 @@ pub fn reformat_volume(
     // Another client may have divided the volume since the format was asked for.
     if let Err(error) = Namespaces::allow(volume, drive, capacity) {
         // As long as it is its turn: another purge notes that it is unfinished.
-        let marked = mark(volume, drive, was_unfinished);
+        let marked = before.put_back(volume);
         turn.refuse(&error);
         marked?;
         return Err(error);
@@ -245,7 +267,7 @@ mod tests {
         let former = options.dies[1].display().to_string();
         let former = NotErased::die(1, former);
         // The server ends before the purge has answered.
-        mark(&options.volume, &drive, true).unwrap();
+        mark(&options.volume, &drive).unwrap();
         drop(drive);
         let drive = Drive::open(&options.volume).unwrap();
         assert_eq!(told(&drive), std::slice::from_ref(&former));

@@ -35,6 +35,7 @@ fn dies(failures: &DieFailures) -> String {
     let rows = failures.failed.iter().map(|failed| {
         let after = |time: Option<f64>| match time {
             Some(time) => span(time - failed.failed_s),
+            None if !failures.has_parity => "–".to_owned(),
             None if failed.is_read_only => "never: read-only".to_owned(),
             None => "not by the end".to_owned(),
         };
@@ -122,7 +123,7 @@ mod tests {
         let summary = step.samples[0].summary.clone();
         let state = FailureState::Rebuilding;
         let phases = vec![FailurePhase { state, from_s: 30.0, to_s: 90.0, summary }];
-        step.die_failures = Some(DieFailures { failed: vec![failed], phases });
+        step.die_failures = Some(DieFailures { failed: vec![failed], phases, has_parity: true });
         let taken = [(&subjects[0], &step)];
         let html = tables(&taken);
         for cell in ["30 s", "60 s", "not by the end", "21.2 %", "rebuilding"] {

@@ -58,6 +58,11 @@ impl Drive {
         self.look_at = self.look_at.min(self.die_fails_at);
     }
 
+    /// Time of what is to happen under load begins anew with the next load.
+    pub(super) fn forget_loads(&mut self) {
+        (self.die_failures.loads_began_at, self.die_fails_at) = (None, Nanos::MAX);
+    }
+
     /// Dies that have failed, in order.
     pub fn failed_dies(&self) -> &[FailedDie] {
         &self.die_failures.failed
@@ -100,7 +105,7 @@ impl Drive {
             pages_lost,
             rebuilt_at,
             redundant_at,
-            is_read_only,
+            is_read_only: !loss.is_writable,
             spare_share,
         });
         self.note_rebuilt(at);

@@ -80,7 +80,7 @@ impl Drive {
     /// changes. Nothing may be outstanding.
     ///
     /// Returns false, and writes nothing, where a drive that offers more than it holds has no flash
-    /// left for it.
+    /// left for it, or one takes no writes any more.
     pub fn age(&mut self, lba: Lba, sectors: u32) -> bool {
         self.age_through(0, lba, sectors)
     }
@@ -94,7 +94,7 @@ impl Drive {
             climate.leave_out_next();
         }
         let extent = Extent { first: lba.0, sectors, handle };
-        if self.can_run_out && !self.has_space_for(extent) {
+        if self.is_read_only || self.can_run_out && !self.has_space_for(extent) {
             return false;
         }
         let modules = &mut self.modules;

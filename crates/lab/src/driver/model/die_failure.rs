@@ -5,16 +5,23 @@ use blockio::{Bytes, Nanos};
 use results::{DieFailures, FailedDie, FailureState, Interval, Warning, WarningKind};
 use ssd::Drive;
 
-/// The dies of `drive` that failed from `began` on, in a load that `ended` and of which `intervals`
-/// were measured; times are told in protocol time. Absent if none did.
+/// The dies of `drive` that failed in a load, or whose loss was not made good when it began: it was
+/// counted from `began` on and `ended`, and `intervals` were measured of it. Times are told in
+/// protocol time, those before it below zero. Absent without such a die.
 pub(super) fn failures(
     drive: &Drive,
     (began, ended): (Nanos, Nanos),
     intervals: &[Interval],
 ) -> Option<DieFailures> {
     let time_lapse = u64::from(drive.time_lapse());
-    let in_step = drive.failed_dies().iter().filter(|failed| failed.failed_at >= began);
-    let protocol_s = |at: Nanos| ((at - began) * time_lapse).as_secs_f64();
+    let has_parity = drive.has_parity();
+    let is_of_step = |failed: &&ssd::FailedDie| {
+        let is_open = has_parity && failed.redundant_at.is_none_or(|at| at > began);
+        failed.failed_at >= began || is_open || failed.is_read_only
+    };
+    let in_step = drive.failed_dies().iter().filter(is_of_step);
+    let protocol_s =
+        |at: Nanos| (at.as_secs_f64() - began.as_secs_f64()) * f64::from(drive.time_lapse());
     // What was outstanding at the end is awaited: a rebuild may go on in that time.
     let by_end = |at: Option<Nanos>| at.filter(|at| *at <= ended).map(protocol_s);
     let of = |failed: &ssd::FailedDie| FailedDie {
@@ -27,7 +34,7 @@ pub(super) fn failures(
         spare_percent: failed.spare_share * 100.0,
     };
     let failed: Vec<FailedDie> = in_step.map(of).collect();
-    (!failed.is_empty()).then(|| DieFailures::of(failed, drive.has_parity(), intervals))
+    (!failed.is_empty()).then(|| DieFailures::of(failed, has_parity, intervals))
 }
 
 /// One warning for each die that failed in the step named `step`.
@@ -35,13 +42,13 @@ pub(super) fn warnings(failures: &DieFailures, step: &str, time_lapse: u32) -> V
     let of = |failed: &FailedDie| Warning {
         kind: WarningKind::DieFailure,
         step: step.into(),
-        text: sentence(failed, time_lapse) + &rates(failed, failures),
+        text: sentence(failed, failures.has_parity, time_lapse) + &rates(failed, failures),
         remedy: "leave out --fail-die for the figures of an intact drive".into(),
     };
     failures.failed.iter().map(of).collect()
 }
 
-fn sentence(failed: &FailedDie, time_lapse: u32) -> String {
+fn sentence(failed: &FailedDie, has_parity: bool, time_lapse: u32) -> String {
     let span = |from_s: f64, to_s: f64| Nanos::from_secs_f64(to_s - from_s).to_string();
     // Data is 1/k as much and buffers are not: they hold a larger share of it.
     let scale = if time_lapse > 1 {
@@ -70,12 +77,17 @@ fn sentence(failed: &FailedDie, time_lapse: u32) -> String {
              when the load ended",
             span(failed_s, rebuilt_s),
         ),
-        (None, _) if lost_bytes > 0 => format!("{spare} left"),
+        (None, _) if !has_parity => format!("{spare} left"),
         (None, _) => {
             format!("its data was not all rebuilt from parity when the load ended{scale}")
         }
     };
-    format!("die {die} failed {} into the load; {lost}{end}", span(0.0, failed_s))
+    let when = if failed_s < 0.0 {
+        format!("had failed {} before the load", span(failed_s, 0.0))
+    } else {
+        format!("failed {} into the load", span(0.0, failed_s))
+    };
+    format!("die {die} {when}; {lost}{end}")
 }
 
 /// Rates of the load before the failure and until the next one, state by state.
@@ -111,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_was_made_good_when_the_load_ended_is_told_with_its_time() {
-        let text = |rebuilt_s, redundant_s, k| sentence(&failed(rebuilt_s, redundant_s), k);
+        let text = |rebuilt_s, redundant_s, k| sentence(&failed(rebuilt_s, redundant_s), true, k);
         let within = "die 3 failed 1.00 s into the load; its data was rebuilt from parity within ";
         assert_eq!(
             text(Some(7.0), Some(61.0), 1),
@@ -130,13 +142,16 @@ mod tests {
 
     #[test]
     fn what_could_not_be_made_good_is_told() {
+        let earlier = FailedDie { failed_s: -60.0, ..failed(Some(-30.0), None) };
+        let text = sentence(&earlier, true, 1);
+        assert!(text.starts_with("die 3 had failed 1.00 min before the load; its data"), "{text}");
         let lost = FailedDie { lost_bytes: 4096, ..failed(None, None) };
-        let text = sentence(&lost, 1);
+        let text = sentence(&lost, false, 1);
         assert!(
             text.contains("4 KiB could not be rebuilt") && text.ends_with("21.2 % left"),
             "{text}"
         );
         let last = FailedDie { is_read_only: true, ..failed(None, None) };
-        assert!(sentence(&last, 1).ends_with("the drive takes no more writes"));
+        assert!(sentence(&last, true, 1).ends_with("the drive takes no more writes"));
     }
 }

@@ -67,7 +67,14 @@ pub(crate) fn failed(done: &Completion, time_lapse: u32) -> Error {
     match *status {
         Status::OutOfSpace => return space::exhausted(completed_at),
         Status::PoweredOff => return climate::switched_off(completed_at, done.sectors),
-        Status::Ok | Status::OutOfRange | Status::MediaError | Status::ReadOnly => {}
+        Status::ReadOnly => {
+            let text = format!(
+                "after {completed_at} the model takes no more writes: its spare space does not \
+                 suffice for the dies that failed"
+            );
+            return Error::new(Kind::Input, text).hint("have fewer dies fail, or fail later");
+        }
+        Status::Ok | Status::OutOfRange | Status::MediaError => {}
     }
     let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");
     Error::new(Kind::Program, text.to_lowercase())
