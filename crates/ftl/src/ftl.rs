@@ -708,7 +708,7 @@ impl Ftl {
     #[inline]
     pub fn write(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
         while self.needs_room() {
-            let is_writable = self.redundancy() != Redundancy::GivenUp;
+            let is_writable = self.redundancy() != Redundancy::Exhausted;
             assert!(is_writable, "nothing is written once spare space was missing for a die");
             self.relocate_unit(media);
         }

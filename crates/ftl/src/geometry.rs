@@ -119,11 +119,23 @@ impl Geometry {
     pub fn stripe_of(&self, unit: u32) -> impl Iterator<Item = u32> + use<> {
         let Self { dies_per_bank: dies, stripe_dies, .. } = *self;
         let (row, within) = (unit / self.data_units_per_row(), unit % self.data_units_per_row());
-        let data = stripe_dies.saturating_sub(1).max(1);
+        let data = self.data_per_stripe();
         let (first, own) =
             (within / data * stripe_dies, within / data * stripe_dies + within % data);
         let positions = (first..first + stripe_dies).filter(move |position| *position != own);
         positions.map(move |position| (position + row) % dies)
+    }
+
+    /// First and last data unit of the stripe of data unit `unit`; itself without parity.
+    pub(crate) const fn stripe_units(&self, unit: u32) -> (u32, u32) {
+        let within = unit % self.data_units_per_row();
+        let first = unit - within % self.data_per_stripe();
+        (first, first + self.data_per_stripe() - 1)
+    }
+
+    /// Data units of a stripe; 1 without parity.
+    const fn data_per_stripe(&self) -> u32 {
+        if self.stripe_dies > 1 { self.stripe_dies - 1 } else { 1 }
     }
 
     /// Data pages of the drive.

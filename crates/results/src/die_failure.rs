@@ -69,7 +69,7 @@ impl FailureState {
     }
 
     /// The state as the end of a sentence on what a load reached, such as `while rebuilding`.
-    pub const fn while_so(self) -> &'static str {
+    pub const fn clause(self) -> &'static str {
         match self {
             Self::Intact => "before",
             Self::Rebuilding => "while rebuilding",

@@ -46,7 +46,7 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Tells which media that left the drive were not erased with it.
+/// Tells which media may hold data that no purge has reached.
 fn tell_unerased(status: &status::Status) {
     if let Some(media) = status.unerased_media() {
         output::talk(&format!(

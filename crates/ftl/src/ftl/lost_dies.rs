@@ -80,7 +80,7 @@ pub enum Redundancy {
     /// Pages lie in stripes that lack a unit, and are to be moved to whole ones.
     Restoring,
     /// The spare space could not stand in for a die: nothing may be written any more.
-    GivenUp,
+    Exhausted,
 }
 
 /// Outcome of the loss of a die.
@@ -122,7 +122,7 @@ impl LostDies {
             passes.any(|pass| pass.is_of_others == is_of_others)
         };
         if self.is_read_only {
-            Redundancy::GivenUp
+            Redundancy::Exhausted
         } else if is_in(false) {
             Redundancy::Rebuilding
         } else if is_in(true) {
@@ -146,7 +146,7 @@ impl Ftl {
             return Err(ConfigError::OutOfRange { name: "die", value: die.0.to_string(), limit });
         }
         let is_writable =
-            self.redundancy() != Redundancy::GivenUp && self.check_without(die).is_ok();
+            self.redundancy() != Redundancy::Exhausted && self.check_without(die).is_ok();
         let units_before = self.units_placed(die.0 / self.config.geometry.dies_per_bank);
         let lost = self.lost_die(die, units_before);
         let lost_dies = self.lost.get_or_insert_default();
@@ -385,7 +385,7 @@ impl<C> Ftl<C> {
     /// placed.
     pub(crate) fn lacks(&self, superblock: SuperblockId, unit: u32) -> u32 {
         let Some(lost) = self.lost.as_ref() else { return 0 };
-        let (first, last) = self.stripe_units(unit);
+        let (first, last) = self.config.geometry.stripe_units(unit);
         let parity_die = self.layout.unit(last).parity_die;
         let (bank, number) = (self.bank_of(superblock), superblock.0 / self.banks.divisor());
         let of_bank = || lost.dies.iter().filter(|lost| lost.bank == bank);
@@ -411,20 +411,12 @@ impl<C> Ftl<C> {
         u32::try_from(lacking).expect("no more than a stripe has")
     }
 
-    /// First and last data unit of the stripe of data unit `unit`.
-    fn stripe_units(&self, unit: u32) -> (u32, u32) {
-        let data = self.config.geometry.stripe_dies.saturating_sub(1).max(1);
-        let within_row = unit % self.units_per_row;
-        let first = unit - within_row % data;
-        (first, first + data - 1)
-    }
-
     /// Die within the bank that takes the parity of the stripe of `unit` in rows that are written
     /// now: its own one, else the last of the data that is in service. Absent without parity, or
     /// where no die is left for it.
     fn parity_holder(&self, bank: u32, unit: u32) -> Option<u16> {
         let lost = self.lost.as_ref()?;
-        let (first, last) = self.stripe_units(unit);
+        let (first, last) = self.config.geometry.stripe_units(unit);
         let own = self.layout.unit(last).parity_die?;
         if !lost.has(bank, own) {
             return Some(own);
@@ -446,7 +438,7 @@ impl<C> Ftl<C> {
 
     /// True if something was placed in the stripe of `unit`, which has been gone through.
     fn holds_data(&self, superblock: SuperblockId, unit: u32) -> bool {
-        let (first, last) = self.stripe_units(unit);
+        let (first, last) = self.config.geometry.stripe_units(unit);
         self.lacks(superblock, unit) > 0
             || (first..=last).any(|index| !self.is_left_out(Unit { superblock, index }))
     }

@@ -190,7 +190,7 @@ impl Ftl {
         match self.redundancy() {
             Redundancy::Whole => self.is_short(),
             Redundancy::Rebuilding | Redundancy::Restoring => true,
-            Redundancy::GivenUp => false,
+            Redundancy::Exhausted => false,
         }
     }
 
@@ -199,7 +199,7 @@ impl Ftl {
     /// that lets time pass between steps.
     pub fn relocate_unit(&mut self, media: &mut impl Media) {
         match self.redundancy() {
-            Redundancy::GivenUp => return,
+            Redundancy::Exhausted => return,
             Redundancy::Rebuilding | Redundancy::Restoring if !self.needs_room() => {
                 return self.rebuild_unit(media);
             }

@@ -63,7 +63,7 @@ impl Ftl {
     pub fn wants_folding(&self) -> bool {
         let is_slc = |victim: SuperblockId| self.superblocks.is_slc(victim);
         let is_folding = || self.relocation.superblock().is_some_and(is_slc);
-        let is_writable = self.redundancy() != Redundancy::GivenUp;
+        let is_writable = self.redundancy() != Redundancy::Exhausted;
         let has_any = self.superblocks.slc() > 0 && is_writable;
         has_any && (is_folding() || self.oldest_slc().is_some())
     }
@@ -71,7 +71,7 @@ impl Ftl {
     /// Relocates about one program unit of the cache, from its oldest superblock, after the victim
     /// that is being relocated, if any.
     pub fn fold_unit(&mut self, media: &mut impl Media) {
-        if self.redundancy() == Redundancy::GivenUp {
+        if self.redundancy() == Redundancy::Exhausted {
             return;
         }
         for _ in 0..self.config.geometry.pages_per_unit() {

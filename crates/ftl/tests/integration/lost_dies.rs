@@ -145,7 +145,7 @@ fn a_drive_without_the_spare_space_for_a_lost_die_takes_no_more_and_keeps_what_i
     let lost = ftl.lose_die(DieId(1), &mut NoMedia);
     assert_eq!(lost, Ok(DieLoss { is_writable: false, ..KEPT }), "parity has it all");
     assert!(
-        !ftl.wants_room() && ftl.redundancy() == Redundancy::GivenUp,
+        !ftl.wants_room() && ftl.redundancy() == Redundancy::Exhausted,
         "there is nowhere to move it"
     );
     let before = ftl.counters();

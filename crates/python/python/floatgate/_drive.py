@@ -193,7 +193,7 @@ def surroundings_of(
         "ambient_c": None if ambient is None else whole(ambient, "ambient", -2**15, 2**15 - 1),
         "airflow_lfm": None if airflow is None else whole(airflow, "airflow", 0, 2**16 - 1),
         "slot": slot,
-        "die_failure": failures,
+        "die_failures": failures,
     }
 
 

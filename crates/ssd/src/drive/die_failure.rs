@@ -134,7 +134,7 @@ impl Drive {
         for failed in &mut self.die_failures.failed {
             let module = &self.modules[(failed.die / dies) as usize];
             match module.ftl.redundancy() {
-                Redundancy::Rebuilding | Redundancy::GivenUp => {}
+                Redundancy::Rebuilding | Redundancy::Exhausted => {}
                 Redundancy::Restoring => _ = failed.rebuilt_at.get_or_insert(at),
                 Redundancy::Whole => {
                     failed.rebuilt_at.get_or_insert(at);

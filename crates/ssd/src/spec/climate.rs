@@ -57,43 +57,9 @@ pub struct Surroundings {
     pub airflow_lfm: Option<u16>,
     /// Power supply; absent: as the file says.
     pub slot: Option<SlotPower>,
-    /// Dies that fail under load: one as an object, as earlier versions wrote it, several as a
-    /// list.
-    #[serde(rename = "die_failure", default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(with = "die_failures")]
+    /// Dies that fail under load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub die_failures: Vec<DieFailure>,
-}
-
-mod die_failures {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::die_failure::DieFailure;
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrSeveral {
-        Several(Vec<DieFailure>),
-        One(Option<DieFailure>),
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        failures: &[DieFailure],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match failures {
-            [one] => one.serialize(serializer),
-            several => several.serialize(serializer),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<DieFailure>, D::Error> {
-        Ok(match OneOrSeveral::deserialize(deserializer)? {
-            OneOrSeveral::Several(failures) => failures,
-            OneOrSeveral::One(failure) => failure.into_iter().collect(),
-        })
-    }
 }
 
 /// Power supply of a drive.

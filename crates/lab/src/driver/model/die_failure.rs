@@ -100,7 +100,7 @@ fn rates(failed: &FailedDie, failures: &DieFailures) -> String {
     });
     let rate = |state: &str, iops: f64| format!("{iops:.0} IOPS {state}");
     let before = before.map(|it| rate("before", it.summary.iops));
-    let after = after.map(|it| rate(it.state.while_so(), it.summary.iops));
+    let after = after.map(|it| rate(it.state.clause(), it.summary.iops));
     let rates: Vec<String> = before.into_iter().chain(after).collect();
     if rates.is_empty() { String::new() } else { format!(": {}", rates.join(", ")) }
 }
