@@ -50,6 +50,7 @@ const fn still_air_lfm() -> f64 {
 /// Air and power supply of a drive, as far as they differ from what its file says, and what befalls
 /// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Surroundings {
     /// Temperature of the air before it, in degrees Celsius.
     pub ambient_c: Option<i16>,
