@@ -7,6 +7,7 @@ pub(crate) mod encoding;
 pub(crate) mod header;
 pub(crate) mod journal;
 pub(crate) mod layout;
+pub(crate) mod page_set;
 pub(crate) mod position;
 pub(crate) mod row;
 pub(crate) mod unit;

@@ -165,6 +165,9 @@ function showDies(status, then, seconds) {
   const damage = status.maintenance.damage ?? [];
   at("damage").hidden = damage.length === 0;
   fill("damage-rows", damage.toReversed().map((it) => eventRow(1000 * it.at_unix_s, damageText(it))));
+  const places = status.maintenance.bad_places ?? [];
+  at("bad-places").hidden = places.length === 0;
+  fill("bad-place-rows", places.map((it) => eventRow(1000 * it.since_unix_s, badPlaceText(it))));
 }
 
 // Session, events and last write of a die, as arrays show their members.
@@ -177,10 +180,22 @@ function memberCells(member) {
     number(events), written];
 }
 
-const damageText = ({ die, row, lba, found_by, outcome }) => {
-  const place = die === null ? `Page of sector ${lba}` : `Row ${row} on die ${die}`;
-  const ends = { rewritten: "rewritten from parity", left: "not repaired", lost: "lost" };
+const COPIED = { header: "the header", checkpoint: "the checkpoint", journal: "a batch of the journal" };
+const damageText = ({ die, row, lba, copy_of, found_by, outcome }) => {
+  const on = Number.isInteger(die) ? ` on die ${die}` : "";
+  const place = copy_of ? `Copy of ${COPIED[copy_of]}${on}`
+    : die === null ? `Page of sector ${lba}` : `Row ${row}${on}`;
+  const rewritten = copy_of ? "written again" : "rewritten from parity";
+  const ends = { rewritten, left: "not repaired", lost: "lost" };
   return `${place}: found by a ${found_by}, ${ends[outcome]}.`;
+};
+
+const badPlaceText = ({ die, superblock, offset_bytes, length_bytes, cause, times, state }) => {
+  const causes = { "read-error": "read errors", rot: "rot" };
+  const fates = { draining: ", being emptied", retired: ", retired", "in-use": ", still used" };
+  return `Superblock ${number(superblock)} on die ${die}, ${bytes(length_bytes)} from byte `
+    + `${number(offset_bytes)} on: ${causes[cause]}, found ${number(times)} ${times === 1 ? "time" : "times"}`
+    + `${fates[state] ?? ""}.`;
 };
 
 // Bits as nvme-cli names them.

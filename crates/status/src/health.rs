@@ -327,16 +327,17 @@ fn pages_lost(status: &Status) -> Option<Problem> {
 
 fn stale_start(status: &Status) -> Option<Problem> {
     let start = status.maintenance.stale_start?;
-    let folder = &status.folder;
+    let left = start.pages_older.map_or_else(String::new, |pages| {
+        format!(" Not written since: {}.", counted(pages, "page"))
+    });
     let text = format!(
         "The volume was started with --force-stale, without all that was written up to its session \
-         {}: data may be older than what was flushed.",
+         {}: data may be older than what was flushed.{left}",
         start.session
     );
-    let remedy = format!(
-        "Compare the data with a backup, then run `floatgate volume scrub {folder}`, whose end \
-         ends this message."
-    );
+    let remedy = "Compare the data with a backup. This message ends once every page was written \
+                  anew or trimmed (copy the data over itself, trim the rest), or all is purged."
+        .to_owned();
     Some(problem(ProblemKind::StaleStart, HealthState::Critical, text, remedy))
 }
 

@@ -34,9 +34,9 @@ pub use self::latency_histogram::{
 pub use self::led::Led;
 pub use self::life::Life;
 pub use self::maintenance::{
-    AbsenceCause, AbsentDie, BadPlace, BadPlaceCause, BadPlaceState, Damage, DamageOutcome,
-    FoundBy, MaintenanceStatus, NotErased, Purge, Rebuild, Redundancy, Scrub, Scrubs, SpareFailure,
-    StaleStart,
+    AbsenceCause, AbsentDie, BadPlace, BadPlaceCause, BadPlaceState, CopiedStructure, Damage,
+    DamageOutcome, FoundBy, MaintenanceStatus, NotErased, Purge, Rebuild, Redundancy, Scrub,
+    Scrubs, SpareFailure, StaleStart,
 };
 pub use self::namespace::Namespace;
 pub use self::promise::{LeftBuffer, Promise};

@@ -36,8 +36,8 @@ pub struct MaintenanceStatus {
     pub unerased_media: Vec<NotErased>,
     /// Listed dies that were not used when the drive was opened, with why.
     pub absent_dies: Vec<AbsentDie>,
-    /// The start from an earlier state that an operator has allowed, until a scrub has read
-    /// everything since, or everything was erased.
+    /// The start from an earlier state that an operator has allowed, until everything was written
+    /// anew, or erased.
     pub stale_start: Option<StaleStart>,
     /// Damage that was found, in whatever session, the last of it at the end; at most 100 places.
     pub damage: Vec<Damage>,
@@ -101,10 +101,25 @@ pub struct Damage {
     pub row: Option<u32>,
     /// First sector of the page; none of a unit.
     pub lba: Option<u64>,
+    /// Structure of which a copy was damaged; none of data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<CopiedStructure>,
     /// Operation that found it.
     pub found_by: FoundBy,
     /// Fate of the data.
     pub outcome: DamageOutcome,
+}
+
+/// Structure of which a drive keeps copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopiedStructure {
+    /// The header of a die.
+    Header,
+    /// The newest checkpoint of the map.
+    Checkpoint,
+    /// A batch of the journal since.
+    Journal,
 }
 
 /// Operation that finds damage.
@@ -137,6 +152,9 @@ pub struct StaleStart {
     pub at_unix_s: u64,
     /// Session, a count of openings, up to which something may be missing.
     pub session: u64,
+    /// Pages that were not written since; unknown while nothing serves the volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_older: Option<u64>,
 }
 
 /// A die that a folder lists and that was not used when the drive was opened.

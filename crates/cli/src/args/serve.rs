@@ -83,7 +83,7 @@ pub(crate) struct Serve {
     #[arg(conflicts_with_all = ["fuse", "ublk"])]
     pub(crate) exit_when_idle: Option<Duration>,
     /// Start although the folder proves that the dies hold an earlier state than was served last,
-    /// and give up what was written since; health tells it until a scrub has read everything
+    /// and give up what was written since; health tells it until all is written anew
     #[arg(long, conflicts_with_all = ["memory", "config"])]
     pub(crate) force_stale: bool,
     /// Damaged places of a die in an hour, found by reads that parity answers, above which the die

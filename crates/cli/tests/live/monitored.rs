@@ -149,6 +149,43 @@ tests:
                 --die-errors-per-hour; parity gave the data back: replace the die
 "#;
 
+/// A drive that is started with `--force-stale` and then comes to have lost pages, and one whose
+/// die 0 misses a session.
+const STALE: &str = r#"
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'floatgate_problems{instance="a:1", kind="stale-start"}', values: "0x5 1x15"}
+      - {series: 'floatgate_lost_pages{instance="a:1"}', values: "0x10 3x10"}
+      - {series: 'floatgate_problems{instance="b:1", kind="die-failed"}', values: "0x5 1x15"}
+    alert_rule_test:
+      - {alertname: FloatgateStale, eval_time: 4m, exp_alerts: []}
+      - {alertname: FloatgateDataLost, eval_time: 9m, exp_alerts: []}
+      - {alertname: FloatgateRedundancyLost, eval_time: 4m, exp_alerts: []}
+      - alertname: FloatgateStale
+        eval_time: 15m
+        exp_alerts:
+          - exp_labels: {severity: critical, instance: "a:1", kind: stale-start}
+            exp_annotations:
+              summary: >-
+                a:1 was started with --force-stale: data may be older than what was flushed;
+                `floatgate volume status` says since when
+      - alertname: FloatgateDataLost
+        eval_time: 15m
+        exp_alerts:
+          - exp_labels: {severity: critical, instance: "a:1"}
+            exp_annotations: {summary: "3 pages of a:1 cannot be read back"}
+      - alertname: FloatgateRedundancyLost
+        eval_time: 15m
+        exp_alerts:
+          - exp_labels: {severity: critical, instance: "b:1"}
+            exp_annotations:
+              summary: >-
+                1 of the dies of b:1 have failed or are being rebuilt; `floatgate volume status`
+                says whether another failure loses data
+"#;
+
 /// Has promtool say whether the rules alert as a description of its own has it.
 fn assert_alerts(expected: &str) {
     if !is_there("promtool") {
@@ -165,6 +202,11 @@ fn assert_alerts(expected: &str) {
 #[test]
 fn a_drive_that_is_not_served_raises_an_alert() {
     assert_alerts(ABSENCE);
+}
+
+#[test]
+fn a_stale_start_lost_pages_and_a_die_that_missed_a_session_raise_alerts() {
+    assert_alerts(STALE);
 }
 
 #[test]

@@ -42,6 +42,7 @@ use crate::engine::store::victim_unit::{NeededPages, VictimUnit};
 use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
 use crate::format::layout::{Layout, Place};
+use crate::format::page_set::PageSet;
 use crate::format::row::{Member, RowEpoch, Rows, StoredPlace};
 use crate::format::unit::{Codec, Extent, Identity, Origin, Page, UnitBuffer, UnitHeader};
 use crate::mutants::{self, Mutant};
@@ -117,6 +118,8 @@ pub(crate) struct Core {
     spare: Vec<Vec<u8>>,
     /// Pages known to be lost.
     pub(crate) lost: LostPages,
+    /// After a start from an earlier state, the pages that were not written since; else none.
+    pub(crate) older: Option<PageSet>,
     /// Memory that survives the process; none where nothing has to, or every command is committed.
     pub(crate) buffer: Option<WriteBuffer>,
     /// Bytes of flash given up by trims and by shorter pages since the last commit: a crash may
@@ -167,6 +170,7 @@ impl Core {
             programs: Vec::new(),
             spare: Vec::new(),
             lost: LostPages::default(),
+            older: None,
             buffer: None,
             freed: 0,
             erased_at: Vec::new(),
@@ -196,6 +200,15 @@ impl Core {
                 let seq = self.next_seq();
                 self.lost.find(lpn, seq);
             }
+        }
+    }
+
+    /// Takes note that pages are written or trimmed: nothing that is known of what they held
+    /// counts.
+    pub(crate) fn supersede(&mut self, first: Lpn, pages: u32) {
+        self.lost.clear(first, pages);
+        if let Some(older) = &mut self.older {
+            older.clear(first.0, first.0.saturating_add(pages));
         }
     }
 
@@ -302,7 +315,7 @@ impl Core {
         if page.codec == Codec::Lost {
             self.lost.find(page.lpn, extent.seq);
         } else {
-            self.lost.clear(page.lpn, 1);
+            self.supersede(page.lpn, 1);
         }
         let mut ops = std::mem::take(&mut self.ops);
         assert!(ops.is_empty(), "what was decided before was followed");

@@ -57,6 +57,7 @@ use crate::engine::store::Store;
 use crate::engine::store::victim_unit::VictimUnit;
 use crate::format::header::{Closing, Header};
 use crate::format::layout::PAGE_BYTES;
+use crate::format::page_set::PageSet;
 use crate::format::position::Position;
 use crate::lock::lock;
 
@@ -169,6 +170,23 @@ impl Drive {
         }
     }
 
+    /// Takes up what is to be told of a start from an earlier state, if there was one: the pages
+    /// that were not written since.
+    pub(crate) fn take_up_stale_start(&mut self) {
+        let Some(start) = self.store.dies.stale_start() else { return };
+        let noted = self.store.dies.witness().and_then(|witness| witness.older(&start));
+        let core = self.core.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let pages = core.ftl.config().pages_logical;
+        core.older = Some(noted.unwrap_or_else(|| PageSet::full(pages)));
+    }
+
+    /// Notes outside of the dies that nothing is older than a start from an earlier state.
+    pub(crate) fn note_renewed(&self) {
+        if let Some(witness) = self.store.dies.witness() {
+            witness.note_renewed();
+        }
+    }
+
     pub(crate) fn set_unused_media(&mut self, unused: Vec<UnusedMedium>) {
         self.unused = unused;
     }
@@ -268,6 +286,9 @@ impl Drive {
         let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
         let mut maintenance = lock(&self.maintenance).clone();
         maintenance.stale_start = self.store.dies.stale_start();
+        if let Some(start) = &mut maintenance.stale_start {
+            start.pages_older = core.older.as_ref().map(PageSet::count);
+        }
         maintenance.witness_failure = self.store.dies.witness().and_then(Witness::failure);
         let units = self.store.layout.data_units_left(core.out);
         let status = Status {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use blockio::Rng;
 use device::{Device as _, Durability};
-use status::{BadPlaceState, Compression};
+use status::{BadPlaceState, Compression, StaleStart};
 
 use super::Disks;
 use crate::engine::core::PageLocation;
@@ -27,6 +27,7 @@ use crate::engine::drive::creation::format;
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};
+use crate::format::page_set::PageSet;
 use crate::lock::lock;
 use crate::{Drive, Medium, OpenError, Shape};
 
@@ -89,7 +90,13 @@ impl Witness for KeptProof {
         self.change(|proof| proof.batches = proof.batches.max(number));
     }
 
-    fn note_verified(&self) {
+    fn note_older(&self, _: &PageSet) {}
+
+    fn older(&self, _: &StaleStart) -> Option<PageSet> {
+        None
+    }
+
+    fn note_renewed(&self) {
         self.change(|proof| proof.stale_start = None);
     }
 

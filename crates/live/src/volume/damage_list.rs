@@ -52,7 +52,8 @@ mod tests {
 
     fn damage(row: u32) -> Damage {
         let (found_by, outcome) = (FoundBy::Scrub, DamageOutcome::Rewritten);
-        Damage { at_unix_s: 7, die: Some(1), row: Some(row), lba: None, found_by, outcome }
+        let (die, row, lba, copy_of) = (Some(1), Some(row), None, None);
+        Damage { at_unix_s: 7, die, row, lba, copy_of, found_by, outcome }
     }
 
     #[test]

@@ -24,10 +24,14 @@ use crate::engine::dies::now_unix_s;
 use crate::engine::dies::witness::{Departure, Proof, Witness};
 use crate::format::encoding::seal;
 use crate::format::header::Header;
+use crate::format::page_set::PageSet;
 use crate::lock::lock;
 use crate::{FileMedium, OpenError};
 
 const NAME: &str = "dies.witness";
+/// Pages that were not written since a start from an earlier state: time and session of the start,
+/// a bit a page, and a CRC-32C of all, little-endian.
+const OLDER_NAME: &str = "older.pages";
 const SCHEMA: u32 = 1;
 
 /// Contents of the file, without its checksum.
@@ -101,11 +105,35 @@ impl Witness for FolderWitness {
         });
     }
 
-    fn note_verified(&self) {
+    fn note_older(&self, pages: &PageSet) {
+        let start = lock(&self.state).proof.as_ref().and_then(|proof| proof.stale_start);
+        let Some(start) = start else { return };
+        let mut bytes = [start.at_unix_s.to_le_bytes(), start.session.to_le_bytes()].concat();
+        bytes.extend(pages.bytes());
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend(crc.to_le_bytes());
+        // An earlier file has all of these pages, and more.
+        let _ = replace_file(&self.path.with_file_name(OLDER_NAME), &bytes);
+    }
+
+    fn older(&self, start: &StaleStart) -> Option<PageSet> {
+        let bytes = fs::read(self.path.with_file_name(OLDER_NAME)).ok()?;
+        let (bytes, crc) = bytes.split_last_chunk::<4>()?;
+        let (at, bitmap) = bytes.split_first_chunk::<16>()?;
+        let is_of_it =
+            *at == *[start.at_unix_s.to_le_bytes(), start.session.to_le_bytes()].concat();
+        let is_whole = u32::from_le_bytes(*crc) == crc32c::crc32c(bytes);
+        (is_whole && is_of_it).then(|| PageSet::of_bytes(bitmap))
+    }
+
+    fn note_renewed(&self) {
         self.change(|known| {
             let known = known.filter(|it| it.stale_start.is_some());
             known.map(|proof| Proof { stale_start: None, ..proof })
         });
+        if lock(&self.state).failure.is_none() {
+            let _ = fs::remove_file(self.path.with_file_name(OLDER_NAME));
+        }
     }
 
     fn note_bad_places(&self, places: Vec<BadPlace>) {
@@ -122,8 +150,8 @@ impl Witness for FolderWitness {
 }
 
 /// Allows the drive of a folder to go on from the state that its dies have, though the folder
-/// proves that there was a later one; says whether that was so. Its health tells it until a scrub
-/// has read everything, or everything is erased.
+/// proves that there was a later one; says whether that was so. Its health tells it until
+/// everything was written anew, or erased.
 ///
 /// # Errors
 /// Fails if there is no drive, it is in use, cannot be opened from any state, or the folder cannot

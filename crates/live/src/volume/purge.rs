@@ -82,8 +82,8 @@ fn end(volume: &Path, drive: &Drive) {
         last.is_some_and(|it| !it.is_running && it.failure.is_none())
     };
     // Nothing is left that could be older than what was written.
-    if let Some(witness) = drive.store().dies.witness().filter(|_| is_complete()) {
-        witness.note_verified();
+    if is_complete() {
+        drive.note_renewed();
     }
     let last = drive.maintenance().purge.clone().unwrap_or_default();
     let missed: Vec<PathBuf> = last.not_erased.iter().map(|it| it.path.clone().into()).collect();

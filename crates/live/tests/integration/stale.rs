@@ -142,13 +142,23 @@ fn a_mirror_whose_stale_half_comes_back_beside_the_other_goes_on_with_the_newest
     }
 }
 
+/// Pages that a health tells as perhaps older than what was flushed; none where it tells none.
+fn pages_older(drive: &Drive) -> Option<u64> {
+    let status = drive.status();
+    let is_told = status.health.problems.iter().any(|it| it.kind == ProblemKind::StaleStart);
+    let start = status.maintenance.stale_start;
+    assert_eq!(is_told, start.is_some(), "health tells it for as long as it is so");
+    start.map(|start| start.pages_older.expect("known while it is served"))
+}
+
 #[test]
-fn a_stale_start_that_an_operator_allows_is_told_until_a_scrub_ends() {
+fn a_stale_start_that_an_operator_allows_is_told_until_all_was_written_anew() {
     let folder = tempfile::tempdir().unwrap();
     let options = divided(folder.path(), Missed::AwayAtAStart);
     let (volume, newest) = (&options.volume, &options.dies[1]);
     fs::rename(newest, aside(newest)).unwrap();
     assert!(allow_stale(volume).unwrap());
+    let pages = (8 << 20) / 4096;
     for _ in 0..2 {
         let drive = Drive::open(volume).unwrap();
         assert_eq!(content(&drive), 1);
@@ -157,27 +167,68 @@ fn a_stale_start_that_an_operator_allows_is_told_until_a_scrub_ends() {
             (problem.kind, problem.severity),
             (ProblemKind::StaleStart, HealthState::Critical)
         );
+        assert_eq!(pages_older(&drive), Some(pages));
         drive.close().unwrap();
         assert_eq!(inspect(volume).unwrap().health.problems[0].kind, ProblemKind::StaleStart);
         assert!(!allow_stale(volume).unwrap(), "nothing is to be allowed any more");
     }
     let drive = Drive::open(volume).unwrap();
     write(&drive, 3);
+    // It reads what is there, and cannot tell how old it is.
     drive.scrub(true).unwrap();
-    let is_told = |drive: &Drive| {
-        let problems = drive.status().health.problems;
-        problems.iter().any(|it| it.kind == ProblemKind::StaleStart)
-    };
-    assert!(!is_told(&drive));
+    assert_eq!(pages_older(&drive), Some(pages - PAGES));
+    drive.close().unwrap();
+    let drive = Drive::open(volume).unwrap();
+    assert_eq!(pages_older(&drive), Some(pages - PAGES));
+    drive.trim(PAGES * 4096, (pages - PAGES) * 4096, Durability::Volatile).unwrap();
+    assert_eq!(pages_older(&drive), Some(0), "a crash may still undo it");
+    drive.flush().unwrap();
+    assert_eq!(pages_older(&drive), None);
     // A crash.
     drop(drive);
     let drive = Drive::open(volume).unwrap();
-    assert!(!is_told(&drive) && content(&drive) == 3);
+    assert!(pages_older(&drive).is_none() && content(&drive) == 3);
     drive.close().unwrap();
     // What was given up comes back: only its owner knows which is wanted.
     fs::rename(aside(newest), newest).unwrap();
     let refused = Drive::open(volume).unwrap_err().to_string();
     assert!(refused.contains("were each written without the other"), "{refused}");
+}
+
+#[test]
+fn no_crash_has_a_page_count_as_written_since_a_stale_start_that_was_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = divided(folder.path(), Missed::AwayAtAStart);
+    let (volume, newest) = (&options.volume, &options.dies[1]);
+    fs::rename(newest, aside(newest)).unwrap();
+    assert!(allow_stale(volume).unwrap());
+    let pages: u64 = (8 << 20) / 4096;
+    let mut rng = blockio::Rng::new(7);
+    for session in 0..16 {
+        let drive = Drive::open(volume).unwrap();
+        let mut all = vec![0; 8 << 20];
+        drive.read(0, &mut all).unwrap();
+        let older = all.chunks(4096).filter(|page| page[0] != 9).count() as u64;
+        let told = pages_older(&drive).unwrap_or(0);
+        assert!(told >= older, "session {session}: {told} told, {older} have what they had");
+        for page in (0..rng.below(400)).map(|_| rng.below(pages)).chain(
+            // Whatever is left, towards the end.
+            (0..pages).filter(|_| session > 10),
+        ) {
+            drive.write(page * 4096, &[9; 4096], Durability::Volatile).unwrap();
+            match page % 512 {
+                0 => drive.checkpoint().unwrap(),
+                1 => drive.flush().unwrap(),
+                _ => {}
+            }
+        }
+        if session % 3 == 0 {
+            drive.close().unwrap();
+        }
+    }
+    let drive = Drive::open(volume).unwrap();
+    assert_eq!(pages_older(&drive), None);
+    assert!(!volume.join("older.pages").exists(), "nothing is left of it");
 }
 
 #[test]

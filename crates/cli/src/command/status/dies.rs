@@ -2,7 +2,8 @@
 
 use blockio::text::{bytes, counted};
 use status::{
-    BadPlace, BadPlaceCause, BadPlaceState, Damage, DamageOutcome, Die, FoundBy, Member, Status,
+    BadPlace, BadPlaceCause, BadPlaceState, CopiedStructure, Damage, DamageOutcome, Die, FoundBy,
+    Member, Status,
 };
 
 use super::{StatusRow, row};
@@ -55,8 +56,9 @@ pub(super) fn damage_rows(status: &Status) -> Vec<StatusRow> {
 }
 
 fn damage_text(damage: &Damage) -> String {
-    let Damage { at_unix_s, die, row, lba, found_by, outcome } = damage;
+    let Damage { at_unix_s, die, row, lba, copy_of, found_by, outcome } = damage;
     let place = match (die, row, lba) {
+        _ if let Some(copied) = copy_of => copy_text(*copied, *die),
         (Some(die), Some(row), _) => format!("row {row} on die {die}"),
         (_, _, Some(lba)) => format!("page of sector {lba}"),
         _ => "a page".to_owned(),
@@ -66,11 +68,22 @@ fn damage_text(damage: &Damage) -> String {
         FoundBy::Scrub => "a scrub",
     };
     let outcome = match outcome {
+        DamageOutcome::Rewritten if copy_of.is_some() => "written again",
         DamageOutcome::Rewritten => "rewritten from parity",
         DamageOutcome::Left => "not repaired",
         DamageOutcome::Lost => "lost",
     };
     format!("{}: {place}, found by {finder}, {outcome}", utc(*at_unix_s))
+}
+
+fn copy_text(copied: CopiedStructure, die: Option<u32>) -> String {
+    let copied = match copied {
+        CopiedStructure::Header => "the header",
+        CopiedStructure::Checkpoint => "the checkpoint",
+        CopiedStructure::Journal => "a batch of the journal",
+    };
+    let place = die.map_or_else(String::new, |die| format!(" on die {die}"));
+    format!("copy of {copied}{place}")
 }
 
 /// Returns a row with the number of bad places; none without any.
@@ -155,6 +168,7 @@ mod tests {
             die: Some(1),
             row: Some(7),
             lba: None,
+            copy_of: None,
             found_by: FoundBy::Scrub,
             outcome: DamageOutcome::Rewritten,
         };
@@ -162,6 +176,9 @@ mod tests {
         assert_eq!(damage_text(&damage), format!("1970-01-01 {told}"));
         let page = Damage { die: None, row: None, lba: Some(8), ..damage };
         assert!(damage_text(&page).contains(": page of sector 8, "));
+        let copy = Damage { row: None, copy_of: Some(CopiedStructure::Journal), ..damage };
+        let told = ": copy of a batch of the journal on die 1, found by a scrub, written again";
+        assert!(damage_text(&copy).ends_with(told));
     }
 
     #[test]

@@ -4,23 +4,20 @@
 //! A page stays in this set, across openings, until it is written or trimmed, so that a loss that
 //! was found once is told until the owner has dealt with it. Reads do not look here: the page's own
 //! checksums fail.
-//!
-//! Invariant: `count` is the number of bits that are set in `words`.
 
-use bytemuck::{cast_slice, cast_slice_mut};
 use ftl::Lpn;
 
 use crate::format::journal::Trim;
 use crate::format::layout::lba;
+use crate::format::page_set::PageSet;
 
 /// Ranges that a batch of the journal tells at most.
 pub(crate) const BATCH_MAX: usize = 64;
 
-/// The set of pages known to be lost, one bit a page once there is any.
+/// The set of pages known to be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LostPages {
-    words: Vec<u64>,
-    count: u64,
+    pages: PageSet,
     /// Pages that were added and are in no batch of the journal yet.
     unsaved: Vec<Trim>,
     /// True if a page of the last of these was taken out since: the journal must not say of it what
@@ -33,23 +30,17 @@ pub(crate) struct LostPages {
 impl LostPages {
     /// The set that a checkpoint saved, as [`LostPages::bytes`] gave it out.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
-        if bytes.iter().all(|byte| *byte == 0) {
-            return Self::default();
-        }
-        let mut words = vec![0; bytes.len() / 8];
-        cast_slice_mut::<u64, u8>(&mut words).copy_from_slice(&bytes[..bytes.len() / 8 * 8]);
-        let count = words.iter().map(|word: &u64| u64::from(word.count_ones())).sum();
-        Self { words, count, ..Self::default() }
+        Self { pages: PageSet::of_bytes(bytes), ..Self::default() }
     }
 
     /// Returns the bitmap as a checkpoint saves it; empty while no page was ever lost.
     pub(crate) fn bytes(&self) -> &[u8] {
-        cast_slice(&self.words)
+        self.pages.bytes()
     }
 
     /// Pages in the set.
     pub(crate) const fn count(&self) -> u64 {
-        self.count
+        self.pages.count()
     }
 
     /// Pages that were added since the drive was opened, whatever became of them.
@@ -64,7 +55,7 @@ impl LostPages {
 
     /// True if a page is in the set.
     pub(crate) fn has(&self, lpn: Lpn) -> bool {
-        self.words.get(lpn.0 as usize / 64).is_some_and(|word| word >> (lpn.0 % 64) & 1 != 0)
+        self.pages.has(lpn)
     }
 
     /// Adds a page that was found lost at an event, to be told to the journal; says whether it was
@@ -86,21 +77,13 @@ impl LostPages {
 
     /// Adds a page; says whether it was not there.
     pub(crate) fn set(&mut self, lpn: Lpn) -> bool {
-        let index = lpn.0 as usize / 64;
-        if self.words.len() <= index {
-            self.words.resize(index + 1, 0);
-        }
-        let (word, bit) = (&mut self.words[index], 1_u64 << (lpn.0 % 64));
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        self.count += u64::from(is_new);
-        is_new
+        self.pages.set(lpn)
     }
 
     /// Takes pages out: they were written or trimmed.
     #[inline]
     pub(crate) fn clear(&mut self, first: Lpn, pages: u32) {
-        if self.count > 0 {
+        if self.count() > 0 {
             self.clear_some(first.0, first.0.saturating_add(pages));
         }
     }
@@ -108,17 +91,7 @@ impl LostPages {
     fn clear_some(&mut self, first: u32, end: u32) {
         let is_hit = |last: &Trim| first < last.first.0 + last.pages && last.first.0 < end;
         self.is_range_over |= self.unsaved.last().is_some_and(is_hit);
-        let known = u32::try_from(self.words.len() * 64).unwrap_or(u32::MAX);
-        for lpn in first..end.min(known) {
-            let (word, bit) = (&mut self.words[lpn as usize / 64], 1_u64 << (lpn % 64));
-            assert!(*word & bit == 0 || self.count > 0, "the count is that of the set");
-            self.count -= u64::from(*word & bit != 0);
-            *word &= !bit;
-        }
-        assert!(
-            self.count <= self.words.len() as u64 * 64,
-            "no more pages are lost than the set has room for"
-        );
+        self.pages.clear(first, end);
     }
 
     /// True if pages were added that no batch of the journal tells.
@@ -144,10 +117,7 @@ impl LostPages {
 
     /// The pages in the set, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Lpn> {
-        (0_u32..).zip(&self.words).flat_map(|(index, word)| {
-            let word = *word;
-            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| Lpn(index * 64 + bit))
-        })
+        self.pages.iter()
     }
 }
 

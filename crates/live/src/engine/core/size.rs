@@ -11,7 +11,7 @@ impl Core {
         let (seq, pages) = (self.next_seq(), self.ftl.config().pages_logical);
         self.giving_up(|core| core.ftl.purge());
         assert_eq!(self.ftl.occupancy().pages_stored, 0, "a drive that was purged stores nothing");
-        self.lost.clear(Lpn(0), pages);
+        self.supersede(Lpn(0), pages);
         self.give_up_all(Trim { first: Lpn(0), pages, seq });
         self.forget_rows();
     }
@@ -32,7 +32,7 @@ impl Core {
         if pages < before {
             let seq = self.next_seq();
             self.trims.push(Trim { first: Lpn(pages), pages: before - pages, seq });
-            self.lost.clear(Lpn(pages), before - pages);
+            self.supersede(Lpn(pages), before - pages);
         }
     }
 

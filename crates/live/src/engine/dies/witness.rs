@@ -16,6 +16,7 @@ use status::{Member, StaleStart};
 
 use crate::engine::core::bad_places::BadPlace;
 use crate::format::header::Header;
+use crate::format::page_set::PageSet;
 
 /// Proof of what the dies of a drive must hold, kept outside of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub(crate) struct Proof {
     pub(crate) batches: u64,
     /// By die, the last part that it had.
     pub(crate) members: Vec<Member>,
-    /// The start without what had been written last that an operator has allowed, until a scrub.
+    /// The start without what had been written last that an operator has allowed, until everything
+    /// was written anew.
     pub(crate) stale_start: Option<StaleStart>,
     /// Dies that went away while the others went on, and have not come back.
     pub(crate) departures: Vec<Departure>,
@@ -52,8 +54,16 @@ pub(crate) trait Witness: Debug + Send + Sync {
     /// Notes that batches of the journal with a lower number are durable.
     fn note_batches(&self, number: u64);
 
-    /// Notes that everything that is stored was verified, or erased.
-    fn note_verified(&self);
+    /// Notes the pages that were not written since the start from an earlier state, as a
+    /// checkpoint found them.
+    fn note_older(&self, pages: &PageSet);
+
+    /// The pages that were noted last of this start; none where none were, and any page may be
+    /// older.
+    fn older(&self, start: &StaleStart) -> Option<PageSet>;
+
+    /// Notes that everything was written since the start from an earlier state, or erased.
+    fn note_renewed(&self);
 
     /// Notes the bad places of the dies, all of them.
     fn note_bad_places(&self, places: Vec<BadPlace>);
@@ -116,7 +126,7 @@ impl Proof {
         });
         proof.bad_places.clone_from(&self.bad_places);
         let session = self.header.session;
-        proof.stale_start = Some(StaleStart { at_unix_s, session });
+        proof.stale_start = Some(StaleStart { at_unix_s, session, pages_older: None });
         // What the headers of the dies say of themselves is all that is relied on.
         proof.header.version_everywhere = newest.version_everywhere;
         proof

@@ -129,6 +129,7 @@ impl Drive {
         let mut summary =
             CheckpointHeader { number, drive: self.store.drive, ..CheckpointHeader::default() };
         let (mut rows, mut erase_counts) = (Rows::new(0), Vec::new());
+        let mut older = None;
         {
             let mut journal = self.journal()?;
             (summary.journal, summary.session) = (journal.head, journal.session);
@@ -136,6 +137,7 @@ impl Drive {
                 summary.seq = core.seq;
                 summary.pages = core.ftl.config().pages_logical;
                 rows.clone_from(&core.rows);
+                older.clone_from(&core.older);
                 let ids = (0..self.store.layout.shape.superblocks).map(ftl::SuperblockId);
                 erase_counts = ids.map(|id| core.ftl.superblock(id).erase_count).collect();
             })?;
@@ -145,6 +147,9 @@ impl Drive {
         self.noting(saved.and_then(|()| self.keep_header()))?;
         if let Some(witness) = self.store.dies.witness() {
             witness.note_batches(self.store.batches_durable());
+            if let Some(older) = &older {
+                witness.note_older(older);
+            }
         }
         *next = number + 1;
         let due = due_after(summary.seq, &self.store);

@@ -43,6 +43,8 @@ pub(super) struct CollectedBatch {
     freed: u64,
     /// Ends of the write buffer's rings.
     buffered: RingEnds,
+    /// True if nothing is left that is older than a start from an earlier state.
+    is_renewed: bool,
 }
 
 impl Drive {
@@ -168,6 +170,7 @@ impl Drive {
         }
         see(&mut core);
         let buffered = core.buffer.as_ref().map(WriteBuffer::ends).unwrap_or_default();
+        let is_renewed = core.older.as_ref().is_some_and(|older| older.count() == 0);
         Ok(Some(CollectedBatch {
             seq: core.seq,
             dirty,
@@ -175,6 +178,7 @@ impl Drive {
             is_empty,
             freed: core.freed,
             buffered,
+            is_renewed,
         }))
     }
 
@@ -185,9 +189,13 @@ impl Drive {
         scope: Scope,
         collected: &CollectedBatch,
     ) -> Result<(), DeviceError> {
-        let CollectedBatch { seq, dirty, held, is_empty, freed, buffered } = *collected;
+        let CollectedBatch { seq, dirty, held, is_empty, freed, buffered, is_renewed } = *collected;
         if !is_empty {
             self.noting(self.make_durable(journal, dirty))?;
+        }
+        if is_renewed {
+            self.core_mut()?.older = None;
+            self.note_renewed();
         }
         assert!(journal.committed <= seq, "what is durable stays so");
         journal.committed = seq;

@@ -222,7 +222,8 @@ impl Drive {
                     core.note_lost([lpn]);
                     let (found_by, outcome) = (FoundBy::Read, DamageOutcome::Lost);
                     let (at_unix_s, lba) = (now_unix_s(), Some(lba(lpn)));
-                    let lost = Damage { at_unix_s, die: None, row: None, lba, found_by, outcome };
+                    let (die, row, copy_of) = (None, None, None);
+                    let lost = Damage { at_unix_s, die, row, lba, copy_of, found_by, outcome };
                     self.store.suspects.tell(&[lost]);
                 }
                 return Err(unreadable(lpn));

@@ -24,7 +24,7 @@ use crate::engine::drive::Drive;
 use crate::engine::log::journal::Scope;
 use crate::engine::store::Store;
 use crate::format::die_set::DieSet;
-use crate::format::layout::{PAGE_BYTES, lba};
+use crate::format::layout::{self, PAGE_BYTES};
 use crate::format::row::{Member, RowEpoch};
 use crate::format::unit::UnitBuffer;
 
@@ -126,9 +126,6 @@ impl Drive {
         match &scrubbed {
             Ok(_) if is_whole => {
                 maintenance.end_scrub(None, false);
-                if let Some(witness) = dies.witness() {
-                    witness.note_verified();
-                }
             }
             Ok(_) => maintenance.end_scrub(Some(STOPPED.to_owned()), true),
             Err(error) => maintenance.end_scrub(Some(error.to_string()), false),
@@ -302,11 +299,13 @@ impl Drive {
             store.dies.check_responsive()?;
         }
         core.note_lost(pages.lost.iter().copied());
-        found.lost_lbas.extend(pages.lost.iter().copied().map(lba));
+        found.lost_lbas.extend(pages.lost.iter().copied().map(layout::lba));
         let at_unix_s = now_unix_s();
         let (found_by, outcome) = (FoundBy::Scrub, DamageOutcome::Lost);
-        let seen = Damage { at_unix_s, die: None, row: None, lba: None, found_by, outcome };
-        pages.lost.iter().for_each(|lpn| found.note(Damage { lba: Some(lba(*lpn)), ..seen }));
+        let seen =
+            Damage { at_unix_s, die: None, row: None, lba: None, copy_of: None, found_by, outcome };
+        let lost = pages.lost.iter().map(|lpn| Some(layout::lba(*lpn)));
+        lost.for_each(|lba| found.note(Damage { lba, ..seen }));
         let mut left = 0;
         for unit in verified.units.iter().filter(|unit| unit.is_bad()) {
             let fault = find_fault(store, row, unit);

@@ -172,7 +172,7 @@ impl Drive {
         // The drive may have become smaller meanwhile.
         let end = core.ftl.config().pages_logical.min(first.0 + pages);
         core.giving_up(|core| (first.0..end).for_each(|lpn| core.ftl.trim(Lpn(lpn))));
-        core.lost.clear(first, pages);
+        core.supersede(first, pages);
         core.add_trim(Trim { first, pages, seq });
         let is_much = core.trims.len() >= TRIMS_MAX;
         drop(core);
@@ -188,7 +188,7 @@ impl Drive {
         }
         let seq = core.next_seq();
         core.giving_up(|core| core.ftl.trim_all());
-        core.lost.clear(Lpn(0), pages);
+        core.supersede(Lpn(0), pages);
         let all = Trim { first: Lpn(0), pages, seq };
         core.give_up_all(all);
         if let Some(buffer) = &mut core.buffer {

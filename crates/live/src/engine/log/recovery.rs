@@ -372,7 +372,7 @@ pub(crate) fn account(
     let mut replay = replay::read(Reading { store, from, is_thorough });
     let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
     if !is_complete {
-        check_journal(&saved, header, proven_batches(store), &replay, doubts)?;
+        check_journal(&saved, header, proven_batches(store, header), &replay, doubts)?;
     }
     let is_relied_on = !is_complete && !doubts.is_recovery;
     let outdated = if is_relied_on { give_up_outdated(store, &replay) } else { None };

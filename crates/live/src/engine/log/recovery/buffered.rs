@@ -90,6 +90,7 @@ impl Drive {
             Upgrade::Later => header.format,
         };
         let (mut drive, outdated) = open(store, header, &mut ignored, format)?;
+        drive.take_up_stale_start();
         unused.extend(outdated);
         unused.extend(ignored.map(|text| UnusedMedium { die: None, text }));
         drive.set_unused_media(unused);

@@ -11,9 +11,14 @@ use crate::format::position::Position;
 use crate::mutants::{self, Mutant};
 
 /// The number below which batches of the journal were durable, as is known without the dies.
-pub(super) fn proven_batches(store: &Store) -> u64 {
+///
+/// The folder proves it after rest and checkpoints. The write buffer of the session that died
+/// proves it of every batch: it is there only where the machine went on, and then none was torn.
+pub(super) fn proven_batches(store: &Store, header: &Header) -> u64 {
     let proof = store.dies.witness().and_then(Witness::proof);
-    proof.filter(|it| it.header.drive == store.drive).map_or(0, |it| it.batches)
+    let proven = proof.filter(|it| it.header.drive == store.drive).map_or(0, |it| it.batches);
+    let buffered = store.buffered.as_ref().filter(|it| it.session == header.session);
+    proven.max(buffered.map_or(0, |it| it.journal_end.number))
 }
 
 /// Checks that no unit was programmed after a batch of the journal that is not there.
