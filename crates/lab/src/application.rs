@@ -27,7 +27,9 @@ use workload::recording::{self, Recording, parents};
 pub use self::host::ReplayHost;
 pub use self::pending::Pending;
 pub use self::replayed::{ByOp, Clock};
-pub use self::replayed::{HOST_SHARE_MAX, PAUSE_SHARE_MAX, Prediction, ReplayResult};
+pub use self::replayed::{
+    HOST_SHARE_MAX, HOST_SHARE_SHOWN, LATENCY_RATIO_MAX, PAUSE_SHARE_MAX, Prediction, ReplayResult,
+};
 pub use self::tree::RequestTree;
 use crate::{Error, Kind};
 
@@ -82,8 +84,8 @@ pub fn no_recording(application: &str, threads: u32) -> Error {
 /// requests from the time in which the benchmark counted.
 pub fn host_share(recording: &Recording) -> Option<f64> {
     let requests = recording.measured();
-    let share = || Clock::of_recording(requests).host_share(&parents(requests));
-    (!requests.is_empty()).then(share)
+    let parents = parents(requests);
+    (!requests.is_empty()).then(|| Clock::of_recording(requests, &parents).host_share(&parents))
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! A trace has the times of issue. A recording also has the times of completion, and with them the
-//! dependencies of a request: its **parent** is the request that completed last before it was
-//! issued, and its **think time** is the time between the two. On a faster drive the parent
+//! dependencies of a request: its **parent** is the request whose completion it waited for, mostly
+//! that which completed last before it was issued (`chains.rs`), and its **think time** is the time
+//! between the two. On a faster drive the parent
 //! completes earlier, and all requests that follow it come earlier. //TRACE (Mesnier et al., FAST
 //! 2007) and hfplayer (Haghdoost et al., FAST 2017) predict an application on another drive in this
 //! way.
@@ -17,6 +18,7 @@
 
 mod benchmark;
 mod blkparse;
+mod chains;
 mod device_trace;
 mod fio_log;
 mod format;

@@ -7,7 +7,9 @@ use std::path::Path;
 use anyhow::Result;
 use blockio::Nanos;
 use lab::Error;
-use lab::application::{self, HOST_SHARE_MAX, ReplayHost, ReplayResult};
+use lab::application::{
+    self, HOST_SHARE_MAX, HOST_SHARE_SHOWN, LATENCY_RATIO_MAX, ReplayHost, ReplayResult,
+};
 use lab::driver::model::{ReplayModel, ReplayState};
 use lab::results::{LatencySummary, PREDICTION_ERROR};
 use lab::ssd::DriveSpec;
@@ -27,6 +29,10 @@ const HEADINGS: [&str; 10] =
 /// Note beneath a table with unvalidated models.
 pub(super) const UNVALIDATED: &str =
     "\n\n* Unvalidated model: none of its rates was compared with a published one.";
+
+/// Note beneath a table of an application whose clients were told apart.
+const INDEPENDENT: &str = "\n\nClients that wait for timers of their own were found in the \
+    recording: their requests follow their own ones, and not the last of any client.";
 
 /// A replay on one drive, for JSON.
 #[derive(Serialize)]
@@ -153,6 +159,12 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     if rows.iter().any(|row| row.replayed.host_share > HOST_SHARE_MAX) {
         text += &host_dominates();
     }
+    for row in rows.iter().filter(|row| row.replayed.is_extrapolated()) {
+        text += &extrapolated(row);
+    }
+    if rows.iter().any(|row| row.replayed.timer_share > 0.0) {
+        text += INDEPENDENT;
+    }
     if rows.iter().any(|row| row.unvalidated) {
         text += UNVALIDATED;
     }
@@ -194,6 +206,31 @@ impl ReplayRow {
 fn is_of_one_client(recording: &Recording) -> bool {
     let clients = benchmark(recording).and_then(|it| Some(it.tps * it.latency_ms_mean? / 1e3));
     clients.is_some_and(|clients| clients < 1.5)
+}
+
+/// Note below a table on a rate that the recording hardly shows.
+fn extrapolated(row: &ReplayRow) -> String {
+    let ReplayResult { latency_ratio, host_share, .. } = &row.replayed;
+    let mut reasons = Vec::new();
+    match latency_ratio {
+        Some(ratio) if *ratio > LATENCY_RATIO_MAX => {
+            reasons.push(format!("its requests take 1/{ratio:.0} of the time of the recording's"));
+        }
+        Some(ratio) if ratio * LATENCY_RATIO_MAX < 1.0 => {
+            let times = 1.0 / ratio;
+            reasons.push(format!("its requests take {times:.0} times as long as the recording's"));
+        }
+        _ => {}
+    }
+    if *host_share > HOST_SHARE_SHOWN {
+        reasons.push(format!("the host has {} of its time", percent(*host_share)));
+    }
+    format!(
+        "\n\n{}: extrapolated, since {}. Waits that hardly mattered in the recording, such as for \
+         a lock, may limit the rate there: record on a drive more like it.",
+        row.drive,
+        reasons.join(", and ")
+    )
 }
 
 /// Note below a table in which a rate is left out because the host dominates.

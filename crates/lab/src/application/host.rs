@@ -90,7 +90,7 @@ impl ReplayHost {
         }
         let emulated = recording.head.emulation_slowdown.filter(|it| it.is_normal() && *it > 0.0);
         let speed = self.speed * emulated.unwrap_or(1.0);
-        for parent in &mut tree.parents {
+        for parent in tree.parents.iter_mut().filter(|it| !it.is_timer) {
             parent.think_time = Nanos::from_secs_f64(parent.think_time.as_secs_f64() / speed);
         }
         tree

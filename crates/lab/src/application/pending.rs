@@ -20,7 +20,7 @@ pub struct Pending<'a> {
     /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
     first_child: Vec<u32>,
     children: Vec<u32>,
-    /// Requests without a parent, by the time at which they are due.
+    /// Requests without a parent, or with a timer, by the time at which they are due.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Requests whose parents have completed, by the mark at which their think times are over.
     thinking: BinaryHeap<Reverse<(Nanos, u32)>>,
@@ -110,8 +110,13 @@ impl<'a> Pending<'a> {
         let index = index as usize;
         let range = self.first_child[index] as usize..self.first_child[index + 1] as usize;
         for child in &self.children[range] {
-            let mark = self.processors.begin(at, self.parents[*child as usize].think_time);
-            self.thinking.push(Reverse((mark, *child)));
+            let Parent { think_time, is_timer, .. } = self.parents[*child as usize];
+            if is_timer {
+                self.due.push(Reverse((at + think_time, *child)));
+            } else {
+                let mark = self.processors.begin(at, think_time);
+                self.thinking.push(Reverse((mark, *child)));
+            }
             self.think_times[*child as usize] = at;
         }
         self.answered += 1;

@@ -2,8 +2,8 @@
 //!
 //! Up to as many think times as there are processors pass as the clock does. Beyond that they share
 //! the processors equally, so that n of them on p processors pass at the fraction p / n of the
-//! clock's speed: egalitarian processor sharing [kleinrock-1967]. Think times are taken as work: a
-//! host that waits for something else than the drive or a processor is not told apart.
+//! clock's speed: egalitarian processor sharing [kleinrock-1967]. Think times are taken as work,
+//! but for those of timers ([`Parent::is_timer`]).
 
 use std::num::NonZeroU32;
 
@@ -85,16 +85,17 @@ fn scaled(value: u64, by: u64, over: u64) -> u64 {
 /// Processor time of each think time of `requests`, whose `parents` are those of
 /// [`workload::recording::parents`] with think times no longer than theirs, if they were recorded
 /// on `count` processors: what is left of it without the time in which others had the processors.
-/// Without a parent it is the time from the start, as it is given.
+/// Without a parent, or with a timer, it is as it is given.
 pub(crate) fn work(
     requests: &[RecordedRequest],
     parents: &[Parent],
     count: NonZeroU32,
 ) -> Vec<Nanos> {
     assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
+    let takes_processors = |it: &Parent| it.index.is_some() && !it.is_timer;
     // Think times end when requests are issued.
     let thinking = |(index, parent): (usize, &Parent)| {
-        parent.index.map(|_| (index, requests[index].issued_at - parent.think_time))
+        takes_processors(parent).then(|| (index, requests[index].issued_at - parent.think_time))
     };
     let mut begins: Vec<(usize, Nanos)> = parents.iter().enumerate().filter_map(thinking).collect();
     begins.sort_by_key(|(_, at)| *at);
@@ -102,7 +103,7 @@ pub(crate) fn work(
     let mut work: Vec<Nanos> = parents.iter().map(|it| it.think_time).collect();
     let mut begins = begins.into_iter().peekable();
     // Requests are in order of issue, which is when think times end.
-    for (index, parent) in parents.iter().enumerate().filter(|(_, it)| it.index.is_some()) {
+    for (index, parent) in parents.iter().enumerate().filter(|(_, it)| takes_processors(it)) {
         let issued_at = requests[index].issued_at;
         while let Some((begun, at)) = begins.next_if(|(_, at)| *at <= issued_at) {
             // The mark for now; the difference to that at its end is its processor time.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use blockio::Nanos;
+use blockio::{Nanos, Op};
 use results::{Latencies, LatencySummary};
 use serde::Serialize;
 use workload::recording::{
@@ -15,6 +15,11 @@ use super::RequestTree;
 ///
 /// Above it the host determines the rate, of which only the sharing of processors is modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
+
+/// Ratio of latencies, and share of the host, beyond which a prediction is an extrapolation.
+pub const LATENCY_RATIO_MAX: f64 = 5.0;
+/// See [`LATENCY_RATIO_MAX`].
+pub const HOST_SHARE_SHOWN: f64 = 0.5;
 
 /// Largest share of the time of a recording in which no request was outstanding without a break.
 ///
@@ -67,6 +72,11 @@ pub struct ReplayResult {
     pub recorded_host_share: f64,
     /// Share of think times in the critical path of the replay, from 0 to 1.
     pub host_share: f64,
+    /// Share of the requests that waited for a timer of their client, from 0 to 1.
+    pub timer_share: f64,
+    /// Mean latency of requests of the drive in the recording over that in the replay; absent
+    /// without requests to either.
+    pub latency_ratio: Option<f64>,
     /// Mean number of concurrent think times in the replay.
     pub thinking_mean: f64,
     /// Processors that think times shared; absent if they shared none, as those of copies.
@@ -90,6 +100,7 @@ impl ReplayResult {
         latencies: &ByOp,
     ) -> Self {
         let (requests, parents) = (recording.measured(), &tree.parents);
+        let recorded = recording::parents(requests);
         let start = requests[0].issued_at;
         let recorded_s = clock.recorded_end().saturating_sub(start).as_secs_f64();
         let replayed_s = clock.replayed_end().as_secs_f64();
@@ -110,14 +121,16 @@ impl ReplayResult {
             }
         });
         let summary = |of: &Latencies| (of.count() > 0).then(|| of.summary());
+        let timers = parents.iter().filter(|it| it.is_timer).count();
         Self {
             requests: tree.requests.len() as u64,
             recorded_s,
             replayed_s,
             recorded_pause_s: longest_pause(requests).as_secs_f64(),
-            recorded_host_share: Clock::of_recording(requests)
-                .host_share(&recording::parents(requests)),
+            recorded_host_share: Clock::of_recording(requests, &recorded).host_share(&recorded),
             host_share,
+            timer_share: timers as f64 / parents.len().max(1) as f64,
+            latency_ratio: latency_ratio(requests, latencies),
             thinking_mean: if replayed_s > 0.0 { thought / replayed_s } else { 0.0 },
             processors: tree.processors,
             prediction,
@@ -132,12 +145,34 @@ impl ReplayResult {
         self.replayed_s / self.recorded_s
     }
 
+    /// True if a rate is predicted of a drive or a host that the recording hardly shows: requests
+    /// take a fifth or five times as long, or the host has more than half of the critical path. A
+    /// wait that did not matter in the recording, such as one for a lock, may matter there.
+    pub fn is_extrapolated(&self) -> bool {
+        let is_alike = |ratio: f64| (1.0 / LATENCY_RATIO_MAX..=LATENCY_RATIO_MAX).contains(&ratio);
+        let is_unlike = self.latency_ratio.is_some_and(|ratio| !is_alike(ratio));
+        self.prediction.is_some() && (is_unlike || self.host_share > HOST_SHARE_SHOWN)
+    }
+
     /// Share of the recording that its longest pause takes, if a rate is predicted from it and the
     /// share is above [`PAUSE_SHARE_MAX`].
     pub fn long_pause(&self) -> Option<f64> {
         let share = self.recorded_pause_s / self.recorded_s;
         (self.prediction.is_some() && share > PAUSE_SHARE_MAX).then_some(share)
     }
+}
+
+/// Mean latency of recorded requests over that of a replay, both of reads, writes and flushes.
+fn latency_ratio(requests: &[RecordedRequest], replayed: &ByOp) -> Option<f64> {
+    let of_drive = requests.iter().filter(|it| it.op != Op::Trim);
+    let recorded: Vec<f64> = of_drive.map(|it| it.latency().as_secs_f64()).collect();
+    let replayed = [&replayed.read, &replayed.write, &replayed.flush];
+    let count: u64 = replayed.iter().map(|it| it.count()).sum();
+    let mean_ns = |it: &Latencies| it.summary().mean_ns().unwrap_or_default();
+    let total_ns: f64 = replayed.iter().map(|it| mean_ns(it) * it.count() as f64).sum();
+    let ratio =
+        recorded.iter().sum::<f64>() * 1e9 / recorded.len() as f64 / (total_ns / count as f64);
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
 
 /// The longest time in which no request was outstanding, between the first issue and the last
@@ -220,11 +255,11 @@ impl Clock {
     }
 
     /// The clock of the recording itself, from its first issue on.
-    pub(super) fn of_recording(requests: &[RecordedRequest]) -> Self {
+    pub(super) fn of_recording(requests: &[RecordedRequest], parents: &[Parent]) -> Self {
         let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
         let completed_at = requests.iter().map(|it| it.completed_at - start).collect();
         let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
-        let think_times = recording::parents(requests).iter().map(|it| it.think_time).collect();
+        let think_times = parents.iter().map(|it| it.think_time).collect();
         Self { recorded_end, completed_at, think_times }
     }
 
@@ -295,18 +330,19 @@ mod tests {
     #[test]
     fn a_replay_that_took_no_time_has_no_share_of_the_host() {
         let requests = reads(&[(5, 5)]);
-        let clock = Clock::of_recording(&requests);
+        let parents = recording::parents(&requests);
+        let clock = Clock::of_recording(&requests, &parents);
         assert!(clock.host_share(&recording::parents(&requests)).abs() < 1e-12);
-        assert!(Clock::of_recording(&[]).host_share(&[]).abs() < 1e-12, "nor one of nothing");
+        assert!(Clock::of_recording(&[], &[]).host_share(&[]).abs() < 1e-12, "nor one of nothing");
     }
 
     #[test]
     fn only_think_times_on_the_way_to_the_last_completion_are_the_hosts() {
         // The third waits for the first and ends last; the second thinks for long beside it.
         let parents = [
-            Parent { index: None, think_time: US(10) },
-            Parent { index: Some(0), think_time: US(800) },
-            Parent { index: Some(0), think_time: US(90) },
+            Parent { index: None, think_time: US(10), is_timer: false },
+            Parent { index: Some(0), think_time: US(800), is_timer: false },
+            Parent { index: Some(0), think_time: US(90), is_timer: false },
         ];
         let think_times = parents.iter().map(|it| it.think_time).collect();
         let completed_at = [100, 950, 1000].map(US).into();

@@ -12,8 +12,8 @@ use workload::recording::{Parent, RecordedRequest, Recording, parents};
 pub struct RequestTree<'a> {
     /// All requests.
     pub requests: Cow<'a, [RecordedRequest]>,
-    /// Parent of each request, in the same copy; think times are processor time, if processors are
-    /// known.
+    /// Parent of each request, in the same copy; think times but those of timers are processor time,
+    /// if processors are known.
     pub parents: Vec<Parent>,
     /// Processors that think times share; absent: they pass as the clock does.
     pub processors: Option<NonZeroU32>,
@@ -53,10 +53,12 @@ impl<'a> RequestTree<'a> {
         let start = requests[from].issued_at;
         let first = u32::try_from(from).expect("fewer requests than 2^32");
         let parents = (from..).zip(&of_all[from..]).map(|(at, parent)| {
-            match parent.index.and_then(|index| index.checked_sub(first)) {
-                Some(index) => Parent { index: Some(index), ..*parent },
-                None => Parent { index: None, think_time: requests[at].issued_at - start },
-            }
+            let think_time = requests[at].issued_at - start;
+            let index = parent.index.and_then(|index| index.checked_sub(first));
+            index.map_or(Parent { index: None, think_time, is_timer: false }, |index| Parent {
+                index: Some(index),
+                ..*parent
+            })
         });
         RequestTree {
             requests: Cow::Borrowed(&requests[from..]),
