@@ -28,6 +28,19 @@ pub struct ServedNamespace {
     pub block_bytes: u32,
     /// True if commands that change data are refused.
     pub is_read_only: bool,
+    /// True if one controller at a time has it.
+    pub is_private: bool,
+}
+
+/// A namespace to be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceRequest {
+    /// Its bytes.
+    pub size: u64,
+    /// Bytes of a logical block: 512 or 4096.
+    pub block_bytes: u32,
+    /// True if one controller at a time may have it.
+    pub is_private: bool,
 }
 
 /// Space for namespaces.
@@ -73,6 +86,21 @@ pub enum Exit {
     Restricted,
     /// After a failure a host may take the drive back with [`Operations::exit_failure`].
     Unrestricted,
+}
+
+/// Sanitize of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SanitizeRequest {
+    /// Failure mode.
+    pub exit: Exit,
+    /// True if blocks were to stay allocated, which they do not.
+    pub keeps_blocks: bool,
+}
+
+impl From<Exit> for SanitizeRequest {
+    fn from(exit: Exit) -> Self {
+        Self { exit, keeps_blocks: false }
+    }
 }
 
 /// Self-test of a drive.
@@ -177,6 +205,8 @@ pub struct SanitizeStatus {
     pub ended: u64,
     /// True if a host may leave the failure mode without another sanitize.
     pub exit_is_free: bool,
+    /// True if the last one was to leave blocks allocated.
+    pub keeps_blocks: bool,
 }
 
 /// Status of work and of what hosts may have changed.
@@ -192,6 +222,18 @@ pub struct OperationStatus {
     pub self_test: Option<(SelfTest, u8)>,
     /// Self-tests that ended, the latest first, at most 20.
     pub self_tests: Vec<SelfTestResult>,
+}
+
+/// Operations that a drive takes from hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operability {
+    /// None: its parts are fixed.
+    #[default]
+    Fixed,
+    /// Operations that change nothing, such as a self-test: the drive is served for reading only.
+    ReadOnly,
+    /// All of them.
+    Full,
 }
 
 /// Protection of a namespace from changes.
@@ -303,9 +345,14 @@ pub trait Operations: Administration {
         0
     }
 
+    /// Returns the operations that it takes from hosts, as long as it is served.
+    fn operability(&self) -> Operability {
+        Operability::Fixed
+    }
+
     /// True if namespaces may be created and deleted, and the drive formatted and sanitized.
     fn is_operable(&self) -> bool {
-        false
+        self.operability() == Operability::Full
     }
 
     /// Returns the space for namespaces.
@@ -314,12 +361,12 @@ pub trait Operations: Administration {
         NamespaceSpace { total_bytes: bytes, unallocated_bytes: 0 }
     }
 
-    /// Creates an empty namespace of `size` bytes. Returns its identifier.
+    /// Creates an empty namespace. Returns its identifier.
     ///
     /// # Errors
     /// Fails if there is no room, a value is not supported, or work is under way.
-    fn create_namespace(&self, size: u64, block_bytes: u32) -> Result<u32, OperationError> {
-        let _ = (size, block_bytes);
+    fn create_namespace(&self, request: &NamespaceRequest) -> Result<u32, OperationError> {
+        let _ = request;
         Err(OperationError::Unsupported("create namespaces"))
     }
 
@@ -346,8 +393,8 @@ pub trait Operations: Administration {
     ///
     /// # Errors
     /// Fails if work is under way.
-    fn begin_sanitize(&self, exit: Exit) -> Result<(), OperationError> {
-        let _ = exit;
+    fn begin_sanitize(&self, request: SanitizeRequest) -> Result<(), OperationError> {
+        let _ = request;
         Err(OperationError::Unsupported("be sanitized"))
     }
 
@@ -409,6 +456,12 @@ pub trait Operations: Administration {
     /// Adds a note of a host's command to the drive's history.
     fn note(&self, kind: EventKind, text: String) {
         let _ = (kind, text);
+    }
+
+    /// Returns the time of the clock that events have, in milliseconds since the beginning of 1970,
+    /// UTC; 0 where there is none.
+    fn now_unix_ms(&self) -> u64 {
+        0
     }
 
     /// Returns the latest events in the life of the drive, the last at the end.

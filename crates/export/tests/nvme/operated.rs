@@ -65,6 +65,10 @@ impl Backing for Backed {
         self.events.lock().unwrap().push(DriveEvent { at_unix_ms: 1_700_000_000_000, kind, text });
     }
 
+    fn now_unix_ms(&self) -> u64 {
+        1_700_000_000_500
+    }
+
     fn events(&self) -> Vec<DriveEvent> {
         self.events.lock().unwrap().clone()
     }
@@ -83,14 +87,19 @@ pub(crate) struct Operated {
 
 impl Operated {
     pub(crate) fn new() -> Self {
-        Self::on(Arc::new(MemoryDevice::new(SIZE)))
+        Self::on(Arc::new(MemoryDevice::new(SIZE)), false)
     }
 
-    fn on(base: Arc<dyn Device>) -> Self {
+    /// One that is served for reading only.
+    pub(crate) fn for_reading() -> Self {
+        Self::on(Arc::new(MemoryDevice::new(SIZE)), true)
+    }
+
+    fn on(base: Arc<dyn Device>, is_read_only: bool) -> Self {
         let drive = Arc::<Backed>::default();
         let kept = PersistentState::whole(512);
         let backing = Arc::<Backed>::clone(&drive);
-        let operator = Arc::new(Operator::open(base, backing, kept, false).unwrap());
+        let operator = Arc::new(Operator::open(base, backing, kept, is_read_only).unwrap());
         let operations = Arc::<Operator>::clone(&operator);
         let subsystem = Arc::new(Subsystem::operated(operations));
         drive.shown.set(Arc::downgrade(&subsystem)).unwrap();
@@ -111,7 +120,7 @@ impl Operated {
     }
 
     /// Waits until no work is under way.
-    fn await_end(&self) {
+    pub(crate) fn await_end(&self) {
         let begun = Instant::now();
         loop {
             let status = self.operator.operation_status();
@@ -254,7 +263,7 @@ fn namespaces_are_deleted_created_attached_and_detached_while_the_drive_is_open(
 #[test]
 fn what_promises_durability_is_flushed_though_its_namespace_is_detached_before_that() {
     let device = Fragile::new();
-    let rig = Operated::on(Arc::<Fragile>::clone(&device));
+    let rig = Operated::on(Arc::<Fragile>::clone(&device), false);
     let (mut admin, controller) = rig.admin();
     let mut host = Host::open(Inner::new(&rig.subsystem), Digests::default(), 0);
     host.begin_io((1, controller), rig.subsystem.nqn(), true);

@@ -13,7 +13,7 @@ use live::{
 use status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, Refusal};
 
 use super::subject::Subject;
-use super::{DriveService, locked};
+use super::{DriveService, event_log, locked};
 
 /// Kinds of events as their log has them.
 const KINDS: [(EventKind, &str); 6] = [
@@ -73,6 +73,10 @@ impl Backing for DriveService {
     fn note(&self, kind: EventKind, text: String) {
         tracing::info!(drive = self.number(), "{text}");
         self.event_log.note_as(word(kind), text);
+    }
+
+    fn now_unix_ms(&self) -> u64 {
+        event_log::now_unix_ms()
     }
 
     fn events(&self) -> Vec<DriveEvent> {
