@@ -65,7 +65,7 @@ pub(super) enum LogPage {
     Discovery = 0x70,
     Sanitize = 0x81,
     OcpHealth = 0xC0,
-    Lateness = 0xC1,
+    Lateness = 0xD1,
 }
 
 /// Features, by identifier.
