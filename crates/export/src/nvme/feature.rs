@@ -31,7 +31,7 @@ pub(super) struct Features {
     /// Over and under temperature thresholds in kelvin; none if the host left them to the drive.
     over_k: Option<u16>,
     under_k: Option<u16>,
-    /// By namespace.
+    /// By namespace; that of [`ALL_NAMESPACES`] goes for the others.
     error_recovery: BTreeMap<u32, u32>,
     /// Recommendation of the host; interrupts are never held back.
     interrupt_coalescing: u16,
@@ -68,6 +68,7 @@ impl FeatureTarget {
     ) -> Result<Self, Status> {
         let namespaces = match (scope, id) {
             (Scope::Namespace, ALL_NAMESPACES) => attached.iter().map(|it| it.id).collect(),
+            (Scope::Namespace, 0) => return Err(Status::INVALID_NAMESPACE),
             (Scope::Namespace, _) => return Self::of_get((feature, scope), id, attached, limit),
             (_, 0 | ALL_NAMESPACES) => Vec::new(),
             _ if id <= limit => return Err(Status::NOT_OF_NAMESPACE),
@@ -85,6 +86,12 @@ impl FeatureTarget {
     ) -> Result<Self, Status> {
         let namespaces = match scope {
             Scope::Namespace if attached.get(id).is_some() => vec![id],
+            // nvme-cli asks so unless it is given a namespace.
+            Scope::Namespace
+                if feature == Feature::ErrorRecovery && [0, ALL_NAMESPACES].contains(&id) =>
+            {
+                vec![ALL_NAMESPACES]
+            }
             Scope::Namespace if (1..=limit).contains(&id) => return Err(Status::INVALID_FIELD),
             Scope::Namespace => return Err(Status::INVALID_NAMESPACE),
             _ => Vec::new(),
@@ -166,7 +173,10 @@ impl Features {
             Feature::Power => 0,
             Feature::Sanitize => u32::from(context.drive.answers_no_deallocate()),
             Feature::Temperature => self.threshold(context, command.dword(11))?.into(),
-            Feature::ErrorRecovery => self.error_recovery.get(&of).copied().unwrap_or(0),
+            Feature::ErrorRecovery => {
+                let own = self.error_recovery.get(&of);
+                own.or_else(|| self.error_recovery.get(&ALL_NAMESPACES)).copied().unwrap_or(0)
+            }
             Feature::WriteCache => {
                 let is_through = context.drive.operations().health().is_write_through;
                 u32::from(self.is_caching && !is_through)
@@ -220,7 +230,10 @@ impl Features {
             // DULBE: reads of deallocated blocks return zeroes, never an error.
             Feature::ErrorRecovery if value & 1 << 16 != 0 => return Err(Status::INVALID_FIELD),
             Feature::ErrorRecovery => {
-                self.error_recovery.extend(target.namespaces.iter().map(|id| (*id, value)));
+                if command.namespace() == ALL_NAMESPACES {
+                    self.error_recovery.clear();
+                }
+                self.error_recovery.insert(command.namespace(), value);
             }
             Feature::WriteCache => self.is_caching = value & 1 == 1,
             Feature::Queues => return self.set_queues(value, has_queues),

@@ -76,7 +76,9 @@ fn features_belong_to_what_their_scope_says() {
     // Error recovery is of a namespace.
     assert_eq!(set(&mut admin, u32::MAX, 0x05, 7), 0, "all namespaces");
     assert_eq!(get(&mut admin, 1, 0x05), (0, 7));
-    for (namespace, status) in [(0, 0x0B), (2, 0x02), (65, 0x0B), (u32::MAX, 0x0B)] {
+    assert_eq!(set(&mut admin, 1, 0x05, 9), 0);
+    assert_eq!((get(&mut admin, 1, 0x05), get(&mut admin, u32::MAX, 0x05)), ((0, 9), (0, 7)));
+    for (namespace, status) in [(0, 0), (2, 0x02), (65, 0x0B)] {
         assert_eq!(get(&mut admin, namespace, 0x05).0, status, "{namespace}");
     }
     assert_eq!(get(&mut other, 1, 0x05), (0, 0), "of another controller");
