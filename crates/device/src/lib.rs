@@ -19,9 +19,10 @@ use blockio::Bytes;
 pub use self::administration::{Administration, DriveHealth, Identity};
 pub use self::memory::MemoryDevice;
 pub use self::operations::{
-    DriveEvent, EventKind, Exit, FormatRequest, FormatResult, NamespaceRequest, NamespaceSpace,
-    Operability, OperationError, OperationStatus, Operations, Protection, SanitizeRequest,
-    SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult, ServedNamespace, Work,
+    DriveEvent, EventKind, Exit, FormatRequest, FormatResult, InjectedError, InjectedErrorKind,
+    NamespaceRequest, NamespaceSpace, Operability, OperationError, OperationStatus, Operations,
+    Protection, SanitizeRequest, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd,
+    SelfTestResult, ServedNamespace, Work,
 };
 
 /// Source of zeroes that are written.

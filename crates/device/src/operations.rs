@@ -248,6 +248,49 @@ pub enum Protection {
     ByDrive,
 }
 
+/// Error that a host has a drive show, to test itself, with its number in Error Injection
+/// ([ocp-nvme-2021]; those above 11 of later revisions).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InjectedErrorKind {
+    /// The controller hangs.
+    ControllerHang = 1,
+    /// The media hang.
+    NandHang = 2,
+    /// The power-loss protection is defect.
+    PlpDefect = 3,
+    /// The firmware fails.
+    FirmwareError = 4,
+    /// Memory that the drive cannot do without is corrupt.
+    CriticalMemoryCorruption = 5,
+    /// Other memory is corrupt.
+    MemoryCorruption = 6,
+    /// The firmware's own data on the media is corrupt.
+    NandCorruption = 7,
+    /// Memory of the controller is corrupt.
+    SramCorruption = 8,
+    /// The hardware fails.
+    HardwareMalfunction = 9,
+    /// No spare blocks are left.
+    NoSpares = 10,
+    /// Commands take long.
+    LatencySpike = 14,
+    /// A command fails.
+    CommandFailure = 15,
+    /// The drive is too hot.
+    CriticalTemperature = 21,
+    /// A die is gone.
+    DieOffline = 22,
+}
+
+/// Error that is to come once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InjectedError {
+    /// Kind of the error.
+    pub kind: InjectedErrorKind,
+    /// Reads from now on after which it comes; 0 for at once.
+    pub after_reads: u16,
+}
+
 /// Kind of an event in the life of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
@@ -451,6 +494,25 @@ pub trait Operations: Administration {
     fn protection(&self, id: u32) -> Protection {
         let _ = id;
         Protection::Open
+    }
+
+    /// True if hosts may have it show errors.
+    fn injects_errors(&self) -> bool {
+        false
+    }
+
+    /// Replaces the errors that are to come.
+    ///
+    /// # Errors
+    /// Fails if the drive shows no such error.
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), OperationError> {
+        let _ = errors;
+        Err(OperationError::Unsupported("show errors"))
+    }
+
+    /// Returns the errors that are still to come, as they were asked for.
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        Vec::new()
     }
 
     /// Adds a note of a host's command to the drive's history.

@@ -24,9 +24,9 @@ use self::portion::{Portion, PortionDevice};
 pub use self::sectors::Sectors;
 use crate::{
     Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, FormatRequest,
-    FormatResult, Identity, NamespaceRequest, NamespaceSpace, Operability, OperationError,
-    OperationStatus, Operations, Protection, SanitizeRequest, SanitizeState, SelfTest,
-    SelfTestResult, ServedNamespace, Work,
+    FormatResult, Identity, InjectedError, NamespaceRequest, NamespaceSpace, Operability,
+    OperationError, OperationStatus, Operations, Protection, SanitizeRequest, SanitizeState,
+    SelfTest, SelfTestResult, ServedNamespace, Work,
 };
 
 /// Most namespaces of a drive.
@@ -63,6 +63,25 @@ pub trait Backing: Administration {
     fn client_device(&self, id: u32, device: Arc<dyn Device>) -> Arc<dyn Device> {
         let _ = id;
         device
+    }
+
+    /// True if hosts may have it show errors.
+    fn injects_errors(&self) -> bool {
+        false
+    }
+
+    /// Replaces the errors that are to come.
+    ///
+    /// # Errors
+    /// The reason, as text.
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), String> {
+        let _ = errors;
+        Err("the drive shows no errors".to_owned())
+    }
+
+    /// Returns the errors that are still to come.
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        Vec::new()
     }
 
     /// Adds an event to the drive's history.
@@ -521,6 +540,19 @@ impl Operations for Operator {
     fn protection(&self, id: u32) -> Protection {
         let mut entries = lock(&self.shared.entries);
         find(&mut entries, id).map_or(Protection::Open, |it| it.portion.look().protection)
+    }
+
+    fn injects_errors(&self) -> bool {
+        self.shared.backing.injects_errors()
+    }
+
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), OperationError> {
+        let done = self.shared.backing.inject_errors(errors);
+        done.map_err(|reason| OperationError::Failed { attempted: "injecting errors", reason })
+    }
+
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        self.shared.backing.injected_errors()
     }
 
     fn note(&self, kind: EventKind, text: String) {

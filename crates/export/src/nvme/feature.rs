@@ -1,6 +1,8 @@
 //! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is saved:
 //! all return to their defaults with the controller.
 
+mod error_injection;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use blockio::Nanos;
@@ -156,6 +158,7 @@ impl Features {
             Some(Feature::Timestamp) => 8,
             Some(Feature::HostBehavior) => HOST_BEHAVIOR_BYTES,
             Some(Feature::HostId) => host_id_bytes(command),
+            Some(Feature::ErrorInjection) => error_injection::bytes(command.dword(11)),
             _ => 0,
         }
     }
@@ -201,6 +204,9 @@ impl Features {
                 context.drive.endurance_events()
             }
             Feature::WriteProtection => protection(context, of)?,
+            Feature::ErrorInjection => {
+                return Ok(error_injection::get(context.drive.operations()));
+            }
             Feature::HostId => {
                 let bytes = host_id_bytes(command);
                 if self.is_host_id_fixed && bytes < self.host_id.len() {
@@ -257,6 +263,7 @@ impl Features {
                 check_group(value)?;
                 context.drive.set_endurance_events(value);
             }
+            Feature::ErrorInjection => error_injection::set(context.drive.operations(), data)?,
             Feature::WriteProtection => protect(context, &target.namespaces, value & 7)?,
             Feature::HostId if self.is_host_id_fixed => return Err(Status::COMMAND_SEQUENCE),
             Feature::HostId => self.host_id[..data.len()].copy_from_slice(data),

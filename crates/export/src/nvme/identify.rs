@@ -31,6 +31,8 @@ pub(super) const BLOCK_FORMATS: [u8; 2] = [9, 12];
 pub(super) const SANITIZE_CAPABILITIES: u32 = 1 << 30 | 1 << 29 | 1 << 1;
 /// Number of the NVM command set.
 const NVM_COMMAND_SET: u8 = 0;
+/// UUID of what is of OCP ([ocp-nvme-2021]), by which its tools know the drive.
+const OCP_UUID: [u8; 16] = 0xC194_D55B_E094_4794_A21D_2999_8F56_BE6F_u128.to_be_bytes();
 /// Bytes of a drive's page; a write of whole pages needs no read before it.
 const PAGE_BYTES: u64 = 4096;
 
@@ -92,6 +94,11 @@ pub(super) fn identify(
         IdentifyStructure::Controllers => {
             let ids = context.drive.controller_ids();
             controllers(&ids, low16(command.dword(10) >> 16))
+        }
+        IdentifyStructure::Uuids => {
+            let mut uuids = Structure::new(IDENTIFY_BYTES);
+            uuids.put(48, &OCP_UUID);
+            uuids
         }
         IdentifyStructure::EnduranceGroups => {
             let mut groups = Structure::new(IDENTIFY_BYTES);
@@ -168,8 +175,8 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_u8(77, TRANSFER_PAGES_LOG2);
     it.put_u16(78, controller.id());
     it.put_u32(80, VERSION);
-    // CTRATT: host identifiers of 128 bits; endurance groups.
-    it.put_u32(96, if is_io { 1 << 4 | 1 } else { 1 });
+    // CTRATT: host identifiers of 128 bits; endurance groups, a list of UUIDs.
+    it.put_u32(96, if is_io { 1 << 9 | 1 << 4 | 1 } else { 1 });
     it.put_u8(111, if is_io { 1 } else { 2 });
     let repertoire = controller.repertoire();
     it.put_u16(256, repertoire.optional_admin_commands());

@@ -12,7 +12,7 @@
 //!
 //! Numbers and scopes are those of [nvme-base-2021] and [nvme-nvm-2021].
 
-use device::Operability;
+use device::{Operability, Operations};
 
 use super::command::{AdminCommand, IoCommand};
 use super::host::Purpose;
@@ -25,6 +25,7 @@ pub(super) struct Repertoire {
     purpose: Purpose,
     transport: Transport,
     operability: Operability,
+    injects_errors: bool,
     /// True if completions keep to the times of a model.
     is_modelled: bool,
 }
@@ -44,6 +45,8 @@ enum Owner {
     Operable,
     /// Completions keep to the times of a model.
     Modelled,
+    /// Hosts may have the drive show errors.
+    Injecting,
 }
 
 /// Pages of logs, by identifier.
@@ -88,6 +91,8 @@ pub(super) enum Feature {
     EnduranceEvents = 0x18,
     HostId = 0x81,
     WriteProtection = 0x84,
+    /// Of [ocp-nvme-2021].
+    ErrorInjection = 0xC0,
 }
 
 /// Part of a subsystem that a feature belongs to, as bits of its effects.
@@ -114,6 +119,7 @@ pub(super) enum IdentifyStructure {
     AllocatedNamespace = 0x11,
     AttachedControllers = 0x12,
     Controllers = 0x13,
+    Uuids = 0x17,
     EnduranceGroups = 0x19,
     CommandSets = 0x1C,
 }
@@ -202,7 +208,7 @@ const PAGES: [PageRow; 17] = [
     PageRow(LogPage::Lateness, Owner::Modelled, 0),
 ];
 
-const FEATURES: [FeatureRow; 17] = [
+const FEATURES: [FeatureRow; 18] = [
     FeatureRow(Feature::Arbitration, Owner::Io, Scope::Controller, 0),
     FeatureRow(Feature::Power, Owner::Io, Scope::Controller, 0),
     FeatureRow(Feature::Temperature, Owner::Io, Scope::Controller, 0),
@@ -220,9 +226,10 @@ const FEATURES: [FeatureRow; 17] = [
     FeatureRow(Feature::EnduranceEvents, Owner::Io, Scope::EnduranceGroup, 0),
     FeatureRow(Feature::HostId, Owner::Io, Scope::Controller, 0),
     FeatureRow(Feature::WriteProtection, Owner::Operated, Scope::Namespace, 0),
+    FeatureRow(Feature::ErrorInjection, Owner::Injecting, Scope::Subsystem, 0),
 ];
 
-const STRUCTURES: [(IdentifyStructure, Owner); 14] = [
+const STRUCTURES: [(IdentifyStructure, Owner); 15] = [
     (IdentifyStructure::Namespace, Owner::Io),
     (IdentifyStructure::Controller, Owner::All),
     (IdentifyStructure::ActiveNamespaces, Owner::Io),
@@ -235,6 +242,7 @@ const STRUCTURES: [(IdentifyStructure, Owner); 14] = [
     (IdentifyStructure::AllocatedNamespace, Owner::Io),
     (IdentifyStructure::AttachedControllers, Owner::Io),
     (IdentifyStructure::Controllers, Owner::Io),
+    (IdentifyStructure::Uuids, Owner::Io),
     (IdentifyStructure::EnduranceGroups, Owner::Io),
     (IdentifyStructure::CommandSets, Owner::Io),
 ];
@@ -250,13 +258,13 @@ const fn row<C>(command: C, owner: Owner, optional: u16, effects: u32) -> Comman
 
 impl Repertoire {
     /// The rows of a controller of this purpose that is reached by this transport.
-    pub(super) const fn new(
-        purpose: Purpose,
-        transport: Transport,
-        operability: Operability,
+    pub(super) fn new(
+        (purpose, transport): (Purpose, Transport),
+        operations: &dyn Operations,
         is_modelled: bool,
     ) -> Self {
-        Self { purpose, transport, operability, is_modelled }
+        let (operability, injects_errors) = (operations.operability(), operations.injects_errors());
+        Self { purpose, transport, operability, injects_errors, is_modelled }
     }
 
     fn has(self, owner: Owner) -> bool {
@@ -269,6 +277,7 @@ impl Repertoire {
             Owner::Operated => is_io && self.operability >= Operability::ReadOnly,
             Owner::Operable => is_io && self.operability == Operability::Full,
             Owner::Modelled => is_io && self.is_modelled,
+            Owner::Injecting => is_io && self.injects_errors,
         }
     }
 

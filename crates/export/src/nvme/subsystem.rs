@@ -295,9 +295,9 @@ impl Subsystem {
         since: (u32, Nanos),
     ) -> Result<Arc<Mutex<Controller>>, Status> {
         let (id, shown) = self.drive.register(kind, &host).ok_or(Status::CONNECT_BUSY)?;
-        let (transport, operations) = (host.transport, self.drive.operations());
+        let operations = self.drive.operations();
         let is_modelled = self.pace.is_some();
-        let repertoire = Repertoire::new(kind, transport, operations.operability(), is_modelled);
+        let repertoire = Repertoire::new((kind, host.transport), operations, is_modelled);
         let controller = Controller::new((id, shown), kind, repertoire, host, since);
         let controller = Arc::new(Mutex::new(controller));
         locked(&self.controllers).insert(id, Arc::clone(&controller));

@@ -36,8 +36,7 @@ impl Subject for Queues {
 fn what_is_claimed_is_carried_out_and_nothing_else() {
     let (admin, host) = Rig::new(512).queues(Digests::default(), false);
     check(&mut Queues(admin, host));
-    for is_read_only in [false, true] {
-        let rig = if is_read_only { Operated::for_reading() } else { Operated::new() };
+    for rig in [Operated::new(), Operated::for_reading(), Operated::injecting()] {
         let (admin, host) = rig.queues();
         check(&mut Queues(admin, host));
     }
@@ -121,6 +120,34 @@ fn host_behavior_takes_what_the_drive_knows_alone() {
     }
     let got = admin.run(&Order::new(0x0A, 0, &[0x16]).with(Data::In(512))).data;
     assert_eq!(got[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn hosts_inject_errors_as_ocp_has_it_where_they_may() {
+    /// An entry for one instance of an error, after so many reads.
+    fn entry(kind: u8, after_reads: u8) -> [u8; 32] {
+        let mut entry = [0; 32];
+        (entry[0], entry[2], entry[4]) = (3, kind, after_reads);
+        entry
+    }
+    let rig = Operated::injecting();
+    let (mut admin, _) = rig.admin();
+    assert_eq!(admin.identify(0x17, 0).data[48..50], [0xC1, 0x94], "the UUID of OCP");
+    let mut set = |entries: &[[u8; 32]]| {
+        let number = u32::try_from(entries.len()).unwrap();
+        let order = Order::new(0x09, 0, &[0xC0, number]);
+        admin.run(&order.with(Data::Capsule(&entries.concat()))).status
+    };
+    let (mut disabled, mut lasting) = (entry(1, 0), entry(1, 0));
+    (disabled[0], lasting[0]) = (2, 1);
+    assert_eq!(set(&[entry(1, 5), disabled, entry(22, 0)]), 0);
+    for refused in [entry(0, 0), entry(11, 0), entry(99, 0), lasting] {
+        assert_eq!(set(&[refused]), 0x02, "{refused:?}");
+    }
+    let got = admin.run(&Order::new(0x0A, 0, &[0xC0]).with(Data::In(4064)));
+    assert_eq!((got.status, got.data[..64].to_vec()), (0, [entry(1, 5), entry(22, 0)].concat()));
+    let (mut admin, _) = Operated::new().admin();
+    assert_eq!(admin.run(&Order::new(0x0A, 0, &[0xC0]).with(Data::In(4064))).status, 0x02);
 }
 
 #[test]

@@ -77,6 +77,7 @@ fn get_feature(subject: &mut impl Subject, feature: u8, select: u32) -> Answer {
         0x0E => 8,
         0x16 => 512,
         0x81 if select == 0 => 16,
+        0xC0 if select == 0 => 4064,
         _ => 0,
     };
     ask(subject, &Asked { opcode: 0x0A, namespace: 1, dwords, wanted, sent: &[] })
@@ -145,6 +146,7 @@ fn check_features(subject: &mut impl Subject, features: &[u8]) {
             0x0E => &sent[..8],
             0x16 => &sent[..],
             0x81 => &sent[..16],
+            0xC0 => &sent[..32],
             _ => &sent[..0],
         };
         let dwords = [feature.into(), 1];

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use device::operator::{Backing, Operator, PersistentState};
 use device::{
-    Administration, Device, DriveEvent, DriveHealth, EventKind, Identity, MemoryDevice,
-    Operations as _,
+    Administration, Device, DriveEvent, DriveHealth, EventKind, Identity, InjectedError,
+    MemoryDevice, Operations as _,
 };
 use export::nvme::{ControllerFault, Subsystem};
 
@@ -24,6 +24,8 @@ pub(crate) struct Backed {
     fails: AtomicBool,
     events: Mutex<Vec<DriveEvent>>,
     kept: Mutex<PersistentState>,
+    /// Errors that hosts injected; none where they may not.
+    injected: Mutex<Option<Vec<InjectedError>>>,
     /// The subsystem, whose controllers the drive looks at when it is asked for its health.
     shown: OnceLock<Weak<Subsystem>>,
 }
@@ -65,6 +67,19 @@ impl Backing for Backed {
         self.events.lock().unwrap().push(DriveEvent { at_unix_ms: 1_700_000_000_000, kind, text });
     }
 
+    fn injects_errors(&self) -> bool {
+        self.injected.lock().unwrap().is_some()
+    }
+
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), String> {
+        *self.injected.lock().unwrap() = Some(errors.to_vec());
+        Ok(())
+    }
+
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        self.injected.lock().unwrap().clone().unwrap()
+    }
+
     fn now_unix_ms(&self) -> u64 {
         1_700_000_000_500
     }
@@ -88,6 +103,13 @@ pub(crate) struct Operated {
 impl Operated {
     pub(crate) fn new() -> Self {
         Self::on(Arc::new(MemoryDevice::new(SIZE)), false)
+    }
+
+    /// One that shows errors on demand.
+    pub(crate) fn injecting() -> Self {
+        let rig = Self::new();
+        *rig.drive.injected.lock().unwrap() = Some(Vec::new());
+        rig
     }
 
     /// One that is served for reading only.

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use blockio::Bytes;
-use live::fault_injection::Fault;
+use live::fault_injection::{Fault, FaultInjector, Schedule};
 use live::operator::PersistentState;
 use live::{
-    Compression, CreateOptions, Durability, Exit, FormatRequest, NamespaceRequest, OperationError,
-    Operations as _, SanitizeState, SelfTest, SelfTestEnd, VolumeOptions,
+    Compression, CreateOptions, Durability, Exit, FormatRequest, InjectedError, InjectedErrorKind,
+    NamespaceRequest, OperationError, Operations as _, SanitizeState, SelfTest, SelfTestEnd,
+    VolumeOptions,
 };
 use status::management::{Answer, Request};
 use status::{HealthState, ProblemKind};
@@ -147,6 +148,33 @@ fn faults_of_hosts_change_what_health_says() {
     service.inject_for_hosts(Fault::FailWrites { namespace: 7 }).unwrap_err();
     service.inject_for_hosts(Fault::ResetControllers).unwrap_err();
     drop(operator);
+}
+
+#[test]
+fn errors_that_a_host_injects_are_faults() {
+    let injector = FaultInjector::new(Schedule::default(), |_| (), |_, _| ());
+    let service = DriveService::in_memory(1 << 20, Some(Arc::clone(&injector))).unwrap();
+    let (service, operator) = operate(&Arc::new(service), PersistentState::whole(512));
+    let own = Arc::clone(&service);
+    injector.call_for_hosts(Box::new(move |fault| own.inject_for_hosts(fault)));
+    let error = |kind, after_reads| InjectedError { kind, after_reads };
+    let (hot, worn) = (InjectedErrorKind::CriticalTemperature, InjectedErrorKind::NoSpares);
+    let errors = [error(hot, 1), error(worn, 2)];
+    operator.inject_errors(&errors).unwrap();
+    assert_eq!(operator.injected_errors(), errors);
+    injector.keep_time().unwrap();
+    let device = Arc::clone(&operator.namespaces()[0].device);
+    for (warning, left) in [(2, &errors[1..]), (2 | 8, &[])] {
+        device.read(0, &mut [0; 512]).unwrap();
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while service.health().critical_warning != warning {
+            assert!(Instant::now() < deadline, "{left:?}");
+            std::thread::yield_now();
+        }
+        assert_eq!(operator.injected_errors(), left);
+    }
+    let (_, operator) = in_memory();
+    assert!(!operator.injects_errors(), "only where faults may be injected");
 }
 
 #[test]
