@@ -6,6 +6,7 @@ mod laws;
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
@@ -28,9 +29,10 @@ const READ: u8 = 2;
 const WRITE: u8 = 1;
 const BYTES: u64 = 4 << 20;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Drive {
     critical_warning: u8,
+    notes: Mutex<Vec<String>>,
 }
 
 impl Administration for Drive {
@@ -53,7 +55,9 @@ impl Backing for Drive {
         Ok(())
     }
 
-    fn note(&self, _: EventKind, _: String) {}
+    fn note(&self, _: EventKind, text: String) {
+        self.notes.lock().unwrap().push(text);
+    }
 
     fn now_unix_ms(&self) -> u64 {
         0
@@ -79,7 +83,7 @@ struct Rig {
 
 impl Rig {
     fn new(pace: Option<Arc<Pace>>) -> Self {
-        Self::of(Drive { critical_warning: 0 }, pace)
+        Self::of(Drive::default(), pace)
     }
 
     fn of(drive: Drive, pace: Option<Arc<Pace>>) -> Self {
@@ -88,10 +92,9 @@ impl Rig {
     }
 
     /// A drive that hosts operate.
-    fn operated(is_read_only: bool) -> Self {
+    fn operated(drive: Arc<Drive>, is_read_only: bool) -> Self {
         let device = Arc::new(MemoryDevice::new(BYTES));
         let (base, kept) = (Arc::<MemoryDevice>::clone(&device), PersistentState::whole(512));
-        let drive = Arc::new(Drive { critical_warning: 0 });
         let operator = Operator::open(base, drive, kept, is_read_only).unwrap();
         Self::serve(device, None, |_| Subsystem::operated(Arc::new(operator)))
     }
@@ -157,7 +160,8 @@ impl Subject for Driver {
 
 #[test]
 fn what_is_claimed_is_carried_out_and_nothing_else() {
-    for rig in [Rig::new(None), Rig::operated(false), Rig::operated(true)] {
+    let operated = |is_read_only| Rig::operated(Arc::default(), is_read_only);
+    for rig in [Rig::new(None), operated(false), operated(true)] {
         check(&mut rig.driver());
     }
 }
@@ -215,6 +219,16 @@ fn a_machine_has_a_host_identifier_of_either_size() {
         (identifier(0x0A, 0, &[], 8), identifier(0x0A, 1, &[], 16)),
         (vec![5; 8], vec![5; 16])
     );
+}
+
+#[test]
+fn a_machine_has_no_name_in_the_history_and_its_controller_is_named() {
+    let drive = Arc::<Drive>::default();
+    let rig = Rig::operated(Arc::clone(&drive), false);
+    let mut driver = rig.driver();
+    assert_eq!(driver.admin(&command(0x14, 1, &[(10, 0xF)])).0, 0);
+    let notes = drive.notes.lock().unwrap().clone();
+    assert_eq!(notes, ["The host of controller 1 asked to abort the self-test of namespace 1."]);
 }
 
 #[test]
@@ -405,7 +419,7 @@ fn a_failed_controller_takes_no_command_until_it_is_reset() {
 
 #[test]
 fn events_are_reported_to_a_host_that_never_pauses() {
-    let rig = Rig::of(Drive { critical_warning: 1 }, None);
+    let rig = Rig::of(Drive { critical_warning: 1, ..Drive::default() }, None);
     let mut driver = Driver::connect(&rig.path);
     driver.enable();
     driver.submit(0, command(0x0C, 0, &[]));
