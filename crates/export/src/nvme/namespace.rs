@@ -6,8 +6,8 @@
 //! Attachments last as long as the server.
 //!
 //! A private namespace has one controller at a time. Once that is gone, the next controller of its
-//! host gets it, unless another was attached meanwhile; one that exists when the server starts goes
-//! to the controller that comes first.
+//! host gets it, unless another was attached meanwhile; of one that exists when the server starts,
+//! the next controller of any host, until a host attaches it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -212,7 +212,8 @@ impl Directory {
             if let Attachment::Private { host, controller: controller @ None } = attachment
                 && host.as_ref().is_none_or(|host| *host == new.host)
             {
-                (*host, *controller) = (Some(new.host.clone()), Some(new.id));
+                // One for any host stays so: who comes first may fail to authenticate.
+                *controller = Some(new.id);
             }
         }
         self.version.fetch_add(1, Ordering::AcqRel);

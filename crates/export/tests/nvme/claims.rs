@@ -214,6 +214,16 @@ fn a_private_namespace_has_one_controller_and_goes_to_the_next_of_its_host() {
 }
 
 #[test]
+fn a_private_namespace_of_before_the_server_goes_to_the_next_that_comes_while_it_is_free() {
+    let rig = Operated::of_private();
+    let blocks = |host: &mut Host<Inner>| u64_at(&host.identify(0, 1).data, 0);
+    for _ in 0..2 {
+        let ((mut first, _), (mut second, _)) = (rig.admin(), rig.admin());
+        assert!(blocks(&mut first) > 0 && blocks(&mut second) == 0);
+    }
+}
+
+#[test]
 fn the_log_of_events_has_one_clock() {
     let rig = Operated::new();
     let (mut admin, _) = rig.admin();

@@ -117,9 +117,19 @@ impl Operated {
         Self::on(Arc::new(MemoryDevice::new(SIZE)), true)
     }
 
+    /// One that another server left: its namespace is private.
+    pub(crate) fn of_private() -> Self {
+        let mut kept = PersistentState::whole(512);
+        kept.namespaces[0].is_private = true;
+        Self::open(Arc::new(MemoryDevice::new(SIZE)), kept, false)
+    }
+
     fn on(base: Arc<dyn Device>, is_read_only: bool) -> Self {
+        Self::open(base, PersistentState::whole(512), is_read_only)
+    }
+
+    fn open(base: Arc<dyn Device>, kept: PersistentState, is_read_only: bool) -> Self {
         let drive = Arc::<Backed>::default();
-        let kept = PersistentState::whole(512);
         let backing = Arc::<Backed>::clone(&drive);
         let operator = Arc::new(Operator::open(base, backing, kept, is_read_only).unwrap());
         let operations = Arc::<Operator>::clone(&operator);
