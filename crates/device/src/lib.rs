@@ -19,8 +19,9 @@ use blockio::Bytes;
 pub use self::administration::{Administration, DriveHealth, Identity};
 pub use self::memory::MemoryDevice;
 pub use self::operations::{
-    DriveEvent, EventKind, Exit, FormatRequest, FormatResult, NamespaceSpace, OperationError,
-    OperationStatus, Operations, Protection, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd,
+    DriveEvent, EventKind, Exit, FormatRequest, FormatResult, InjectedError, InjectedErrorKind,
+    NamespaceRequest, NamespaceSpace, Operability, OperationError, OperationStatus, Operations,
+    Protection, SanitizeRequest, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd,
     SelfTestResult, ServedNamespace, Work,
 };
 

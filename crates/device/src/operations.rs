@@ -28,6 +28,19 @@ pub struct ServedNamespace {
     pub block_bytes: u32,
     /// True if commands that change data are refused.
     pub is_read_only: bool,
+    /// True if one controller at a time has it.
+    pub is_private: bool,
+}
+
+/// A namespace to be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceRequest {
+    /// Its bytes.
+    pub size: u64,
+    /// Bytes of a logical block: 512 or 4096.
+    pub block_bytes: u32,
+    /// True if one controller at a time may have it.
+    pub is_private: bool,
 }
 
 /// Space for namespaces.
@@ -73,6 +86,21 @@ pub enum Exit {
     Restricted,
     /// After a failure a host may take the drive back with [`Operations::exit_failure`].
     Unrestricted,
+}
+
+/// Sanitize of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SanitizeRequest {
+    /// Failure mode.
+    pub exit: Exit,
+    /// True if blocks were to stay allocated, which they do not.
+    pub keeps_blocks: bool,
+}
+
+impl From<Exit> for SanitizeRequest {
+    fn from(exit: Exit) -> Self {
+        Self { exit, keeps_blocks: false }
+    }
 }
 
 /// Self-test of a drive.
@@ -177,6 +205,8 @@ pub struct SanitizeStatus {
     pub ended: u64,
     /// True if a host may leave the failure mode without another sanitize.
     pub exit_is_free: bool,
+    /// True if the last one was to leave blocks allocated.
+    pub keeps_blocks: bool,
 }
 
 /// Status of work and of what hosts may have changed.
@@ -194,6 +224,18 @@ pub struct OperationStatus {
     pub self_tests: Vec<SelfTestResult>,
 }
 
+/// Operations that a drive takes from hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operability {
+    /// None: its parts are fixed.
+    #[default]
+    Fixed,
+    /// Operations that change nothing, such as a self-test: the drive is served for reading only.
+    ReadOnly,
+    /// All of them.
+    Full,
+}
+
 /// Protection of a namespace from changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
@@ -204,6 +246,49 @@ pub enum Protection {
     ByHost,
     /// Protected by the drive, whose media take no more writes there.
     ByDrive,
+}
+
+/// Error that a host has a drive show, to test itself, with its number in Error Injection
+/// ([ocp-nvme-2021]; those above 11 of later revisions).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InjectedErrorKind {
+    /// The controller hangs.
+    ControllerHang = 1,
+    /// The media hang.
+    NandHang = 2,
+    /// The power-loss protection is defect.
+    PlpDefect = 3,
+    /// The firmware fails.
+    FirmwareError = 4,
+    /// Memory that the drive cannot do without is corrupt.
+    CriticalMemoryCorruption = 5,
+    /// Other memory is corrupt.
+    MemoryCorruption = 6,
+    /// The firmware's own data on the media is corrupt.
+    NandCorruption = 7,
+    /// Memory of the controller is corrupt.
+    SramCorruption = 8,
+    /// The hardware fails.
+    HardwareMalfunction = 9,
+    /// No spare blocks are left.
+    NoSpares = 10,
+    /// Commands take long.
+    LatencySpike = 14,
+    /// A command fails.
+    CommandFailure = 15,
+    /// The drive is too hot.
+    CriticalTemperature = 21,
+    /// A die is gone.
+    DieOffline = 22,
+}
+
+/// Error that is to come once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InjectedError {
+    /// Kind of the error.
+    pub kind: InjectedErrorKind,
+    /// Reads from now on after which it comes; 0 for at once.
+    pub after_reads: u16,
 }
 
 /// Kind of an event in the life of a drive.
@@ -303,9 +388,14 @@ pub trait Operations: Administration {
         0
     }
 
+    /// Returns the operations that it takes from hosts, as long as it is served.
+    fn operability(&self) -> Operability {
+        Operability::Fixed
+    }
+
     /// True if namespaces may be created and deleted, and the drive formatted and sanitized.
     fn is_operable(&self) -> bool {
-        false
+        self.operability() == Operability::Full
     }
 
     /// Returns the space for namespaces.
@@ -314,12 +404,12 @@ pub trait Operations: Administration {
         NamespaceSpace { total_bytes: bytes, unallocated_bytes: 0 }
     }
 
-    /// Creates an empty namespace of `size` bytes. Returns its identifier.
+    /// Creates an empty namespace. Returns its identifier.
     ///
     /// # Errors
     /// Fails if there is no room, a value is not supported, or work is under way.
-    fn create_namespace(&self, size: u64, block_bytes: u32) -> Result<u32, OperationError> {
-        let _ = (size, block_bytes);
+    fn create_namespace(&self, request: &NamespaceRequest) -> Result<u32, OperationError> {
+        let _ = request;
         Err(OperationError::Unsupported("create namespaces"))
     }
 
@@ -346,8 +436,8 @@ pub trait Operations: Administration {
     ///
     /// # Errors
     /// Fails if work is under way.
-    fn begin_sanitize(&self, exit: Exit) -> Result<(), OperationError> {
-        let _ = exit;
+    fn begin_sanitize(&self, request: SanitizeRequest) -> Result<(), OperationError> {
+        let _ = request;
         Err(OperationError::Unsupported("be sanitized"))
     }
 
@@ -406,9 +496,34 @@ pub trait Operations: Administration {
         Protection::Open
     }
 
+    /// True if hosts may have it show errors.
+    fn injects_errors(&self) -> bool {
+        false
+    }
+
+    /// Replaces the errors that are to come.
+    ///
+    /// # Errors
+    /// Fails if the drive shows no such error.
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), OperationError> {
+        let _ = errors;
+        Err(OperationError::Unsupported("show errors"))
+    }
+
+    /// Returns the errors that are still to come, as they were asked for.
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        Vec::new()
+    }
+
     /// Adds a note of a host's command to the drive's history.
     fn note(&self, kind: EventKind, text: String) {
         let _ = (kind, text);
+    }
+
+    /// Returns the time of the clock that events have, in milliseconds since the beginning of 1970,
+    /// UTC; 0 where there is none.
+    fn now_unix_ms(&self) -> u64 {
+        0
     }
 
     /// Returns the latest events in the life of the drive, the last at the end.

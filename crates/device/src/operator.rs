@@ -23,9 +23,10 @@ use self::background::Background;
 use self::portion::{Portion, PortionDevice};
 pub use self::sectors::Sectors;
 use crate::{
-    Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, Exit, FormatRequest,
-    FormatResult, Identity, NamespaceSpace, OperationError, OperationStatus, Operations,
-    Protection, SanitizeState, SelfTest, SelfTestResult, ServedNamespace, Work,
+    Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, FormatRequest,
+    FormatResult, Identity, InjectedError, NamespaceRequest, NamespaceSpace, Operability,
+    OperationError, OperationStatus, Operations, Protection, SanitizeRequest, SanitizeState,
+    SelfTest, SelfTestResult, ServedNamespace, Work,
 };
 
 /// Most namespaces of a drive.
@@ -64,8 +65,30 @@ pub trait Backing: Administration {
         device
     }
 
+    /// True if hosts may have it show errors.
+    fn injects_errors(&self) -> bool {
+        false
+    }
+
+    /// Replaces the errors that are to come.
+    ///
+    /// # Errors
+    /// The reason, as text.
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), String> {
+        let _ = errors;
+        Err("the drive shows no errors".to_owned())
+    }
+
+    /// Returns the errors that are still to come.
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        Vec::new()
+    }
+
     /// Adds an event to the drive's history.
     fn note(&self, kind: EventKind, text: String);
+
+    /// Returns the time of the clock that events have, in milliseconds since the beginning of 1970.
+    fn now_unix_ms(&self) -> u64;
 
     /// Returns the latest events, the last at the end.
     fn events(&self) -> Vec<DriveEvent>;
@@ -83,6 +106,8 @@ pub struct PersistentState {
     pub sanitize: SanitizeState,
     /// True if a host may leave its failure mode without another sanitize.
     pub exit_is_free: bool,
+    /// True if the last sanitize was to leave blocks allocated.
+    pub keeps_blocks: bool,
     /// Sanitizes that ended.
     pub sanitizes_ended: u64,
     /// Self-tests that ended, the latest first.
@@ -100,6 +125,7 @@ impl PersistentState {
             block_bytes,
             unreadable: Sectors::default(),
             is_protected: false,
+            is_private: false,
         };
         Self { namespaces: vec![whole], ..Self::default() }
     }
@@ -122,6 +148,8 @@ pub struct KeptNamespace {
     pub unreadable: Sectors,
     /// True if a host protected it from changes.
     pub is_protected: bool,
+    /// True if one controller at a time has it.
+    pub is_private: bool,
 }
 
 /// Operations of a drive.
@@ -152,6 +180,7 @@ struct Entry {
     id: u32,
     name: String,
     block_bytes: u32,
+    is_private: bool,
     portion: Arc<Portion>,
     device: Arc<dyn Device>,
 }
@@ -167,9 +196,8 @@ impl Operator {
         kept: PersistentState,
         is_read_only: bool,
     ) -> Result<Self, OperationError> {
-        let PersistentState { namespaces, sanitize, exit_is_free, sanitizes_ended, self_tests } =
-            kept;
-        let background = Background::new(sanitize, exit_is_free, sanitizes_ended, self_tests);
+        let background = Background::new(&kept);
+        let PersistentState { namespaces, sanitize, .. } = kept;
         let shared = Arc::new(SharedState {
             backing,
             base,
@@ -260,7 +288,7 @@ impl Operator {
 
 impl SharedState {
     fn entry(self: &Arc<Self>, kept: KeptNamespace) -> Entry {
-        let KeptNamespace { id, name, offset, size, block_bytes, .. } = kept;
+        let KeptNamespace { id, name, offset, size, block_bytes, is_private, .. } = kept;
         let protection = if kept.is_protected { Protection::ByHost } else { Protection::Open };
         let marks = (kept.unreadable, protection);
         let (base, is_written) = (Arc::clone(&self.base), Arc::clone(&self.is_written));
@@ -273,7 +301,7 @@ impl SharedState {
         let opened =
             PortionDevice { portion: Arc::clone(&portion), keep_marks: Arc::new(keep_marks) };
         let device = self.backing.client_device(id, Arc::new(opened));
-        Entry { id, name, block_bytes, portion, device }
+        Entry { id, name, block_bytes, is_private, portion, device }
     }
 
     /// Closes the gates of all namespaces; commands under way have ended.
@@ -301,6 +329,7 @@ impl SharedState {
                 block_bytes: it.block_bytes,
                 unreadable,
                 is_protected: protection == Protection::ByHost,
+                is_private: it.is_private,
             });
         }
         let kept = lock(&self.background).kept(namespaces);
@@ -354,6 +383,7 @@ impl Operations for Operator {
             device: Arc::clone(&it.device),
             block_bytes: it.block_bytes,
             is_read_only: self.is_read_only,
+            is_private: it.is_private,
         });
         served.collect()
     }
@@ -362,8 +392,8 @@ impl Operations for Operator {
         self.shared.version.load(Ordering::Acquire)
     }
 
-    fn is_operable(&self) -> bool {
-        !self.is_read_only
+    fn operability(&self) -> Operability {
+        if self.is_read_only { Operability::ReadOnly } else { Operability::Full }
     }
 
     fn space(&self) -> NamespaceSpace {
@@ -372,7 +402,8 @@ impl Operations for Operator {
         NamespaceSpace { total_bytes, unallocated_bytes: total_bytes.saturating_sub(taken) }
     }
 
-    fn create_namespace(&self, size: u64, block_bytes: u32) -> Result<u32, OperationError> {
+    fn create_namespace(&self, request: &NamespaceRequest) -> Result<u32, OperationError> {
+        let NamespaceRequest { size, block_bytes, is_private } = *request;
         self.check_may_change()?;
         check_size(size)?;
         check_block(block_bytes)?;
@@ -396,6 +427,7 @@ impl Operations for Operator {
             block_bytes,
             unreadable: Sectors::default(),
             is_protected: false,
+            is_private,
         });
         // Data that a deleted namespace may have left there.
         entry.portion.forget_from(0).map_err(failed("emptying the namespace"))?;
@@ -449,8 +481,8 @@ impl Operations for Operator {
         self.begin_formatting(request)
     }
 
-    fn begin_sanitize(&self, exit: Exit) -> Result<(), OperationError> {
-        self.begin_sanitizing(exit)
+    fn begin_sanitize(&self, request: SanitizeRequest) -> Result<(), OperationError> {
+        self.begin_sanitizing(request)
     }
 
     fn exit_failure(&self) -> Result<(), OperationError> {
@@ -510,8 +542,25 @@ impl Operations for Operator {
         find(&mut entries, id).map_or(Protection::Open, |it| it.portion.look().protection)
     }
 
+    fn injects_errors(&self) -> bool {
+        self.shared.backing.injects_errors()
+    }
+
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), OperationError> {
+        let done = self.shared.backing.inject_errors(errors);
+        done.map_err(|reason| OperationError::Failed { attempted: "injecting errors", reason })
+    }
+
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        self.shared.backing.injected_errors()
+    }
+
     fn note(&self, kind: EventKind, text: String) {
         self.shared.backing.note(kind, text);
+    }
+
+    fn now_unix_ms(&self) -> u64 {
+        self.shared.backing.now_unix_ms()
     }
 
     fn events(&self) -> Vec<DriveEvent> {

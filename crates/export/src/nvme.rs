@@ -48,6 +48,7 @@ mod management;
 mod namespace;
 mod pcie;
 mod property;
+mod repertoire;
 mod status;
 mod subsystem;
 mod tcp;

@@ -229,6 +229,7 @@ impl Server {
         let mut server = Self { shared, listeners: Vec::new(), acceptors: Vec::new() };
         for (listener, protocol) in listeners {
             if let Protocol::Nvme(subsystem) = &protocol {
+                subsystem.add_port(listener.place());
                 let shared = Arc::downgrade(&server.shared);
                 subsystem.call_to_cut(Box::new(move |controller| {
                     if let Some(shared) = shared.upgrade() {

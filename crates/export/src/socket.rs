@@ -167,6 +167,14 @@ impl Listener {
         &self.address
     }
 
+    /// Address and port of a TCP socket.
+    pub(crate) fn place(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Listening::Unix(_) => None,
+            Listening::Tcp(socket) => socket.local_addr().ok(),
+        }
+    }
+
     /// True if clients on other machines can connect.
     pub fn is_reachable_from_outside(&self) -> bool {
         match &self.socket {

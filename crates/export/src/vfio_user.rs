@@ -47,6 +47,7 @@ impl VfioUser {
         listener: Listener,
         observer: Arc<dyn Observer>,
     ) -> io::Result<Self> {
+        subsystem.add_port(None);
         let served = exports.clone();
         let serve = move |arrival| serve(&served, &subsystem, arrival);
         let names = ("vfio-user", exports.clone());

@@ -55,8 +55,11 @@ pub struct FaultInjector {
     hosts: OnceLock<Box<HostFaults>>,
     /// Memory that a power cut empties.
     buffer: OnceLock<Arc<dyn BufferMemory>>,
-    /// Commands of clients so far.
+    /// Commands of clients so far, and the reads among them.
     commands: AtomicU64,
+    reads: AtomicU64,
+    /// Faults that a host ordered.
+    ordered: Mutex<Vec<OrderedFaults>>,
     planned: Mutex<Vec<(InjectionTime, Fault)>>,
     /// The power is gone.
     is_cut: AtomicBool,
@@ -65,6 +68,44 @@ pub struct FaultInjector {
     on_cut: fn(&io::Result<()>),
     /// Called with each scheduled fault that could not be injected, and why.
     on_refused: fn(Fault, &io::Error),
+}
+
+/// Thread that injects faults which are due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// Thread of a client, in the middle of its command.
+    Client,
+    /// Thread that keeps the time.
+    Clock,
+}
+
+impl Caller {
+    /// True if it may inject a fault. Those that hosts see wait for commands under way to end, of
+    /// which that of the client would be one.
+    fn may_inject(self, fault: &Fault) -> bool {
+        self == Self::Clock || !is_of_hosts(fault)
+    }
+}
+
+/// True if NVMe hosts see a fault, not the dies.
+const fn is_of_hosts(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::ResetControllers
+            | Fault::FailControllers
+            | Fault::Remove { .. }
+            | Fault::FailWrites { .. }
+            | Fault::FailPlp
+            | Fault::Heat { .. }
+    )
+}
+
+/// Faults that a host ordered, which come together.
+struct OrderedFaults {
+    number: usize,
+    /// Read of the clients with which they come.
+    at_read: u64,
+    faults: Vec<Fault>,
 }
 
 impl FaultInjector {
@@ -87,6 +128,8 @@ impl FaultInjector {
             hosts: OnceLock::new(),
             buffer: OnceLock::new(),
             commands: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            ordered: Mutex::default(),
             planned: Mutex::new(planned),
             is_cut: AtomicBool::new(false),
             on_cut,
@@ -168,6 +211,23 @@ impl FaultInjector {
         }
     }
 
+    /// Replaces the faults that a host ordered: those of an order come once, after so many more
+    /// reads; after 0 within some milliseconds.
+    pub fn order(&self, orders: impl IntoIterator<Item = (u16, Vec<Fault>)>) {
+        let reads = self.reads.load(Ordering::Relaxed);
+        let orders = (0..).zip(orders).map(|(number, (after, faults))| OrderedFaults {
+            number,
+            at_read: reads + u64::from(after),
+            faults,
+        });
+        *lock(&self.ordered) = orders.collect();
+    }
+
+    /// Returns the numbers of the ordered faults that are still to come, from 0 in their order.
+    pub fn pending_orders(&self) -> Vec<usize> {
+        lock(&self.ordered).iter().map(|order| order.number).collect()
+    }
+
     /// Injects scheduled faults at their times, until it is dropped.
     ///
     /// # Errors
@@ -176,7 +236,8 @@ impl FaultInjector {
         let own: Weak<Self> = Arc::downgrade(self);
         let tick = move || {
             while let Some(own) = own.upgrade() {
-                own.carry_out_due();
+                own.carry_out_due(Caller::Clock);
+                own.carry_out_ordered(Caller::Clock);
                 drop(own);
                 thread::sleep(TICK);
             }
@@ -188,19 +249,36 @@ impl FaultInjector {
     /// Counts a command of a client.
     fn count_command(&self) {
         self.commands.fetch_add(1, Ordering::Relaxed);
-        self.carry_out_due();
+        self.carry_out_due(Caller::Client);
     }
 
-    fn carry_out_due(&self) {
+    /// Counts a read of a client, which counts as a command too.
+    fn count_read(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.carry_out_ordered(Caller::Client);
+    }
+
+    fn carry_out_due(&self, caller: Caller) {
         let (elapsed, commands) = (self.begun.elapsed(), self.commands.load(Ordering::Relaxed));
         let is_due = |when: &InjectionTime| match *when {
             InjectionTime::AfterMs(after) => elapsed >= Duration::from_millis(after),
             InjectionTime::AfterCommands(after) => commands >= after,
         };
-        let mut planned = lock(&self.planned);
-        let due: Vec<Fault> = planned.iter().filter(|it| is_due(&it.0)).map(|it| it.1).collect();
-        planned.retain(|it| !is_due(&it.0));
-        drop(planned);
+        let is_due = |(when, fault): &mut _| is_due(when) && caller.may_inject(fault);
+        let due = lock(&self.planned).extract_if(.., is_due).map(|(_, fault)| fault).collect();
+        self.carry_out(due);
+    }
+
+    fn carry_out_ordered(&self, caller: Caller) {
+        let reads = self.reads.load(Ordering::Relaxed);
+        let is_due = |it: &mut OrderedFaults| {
+            it.at_read <= reads && it.faults.iter().all(|fault| caller.may_inject(fault))
+        };
+        let due = lock(&self.ordered).extract_if(.., is_due).flat_map(|it| it.faults).collect();
+        self.carry_out(due);
+    }
+
+    fn carry_out(&self, due: Vec<Fault>) {
         for fault in due {
             if let Err(error) = self.inject(fault) {
                 (self.on_refused)(fault, &error);

@@ -65,9 +65,9 @@ mod volume;
 
 pub use ::device::{
     Administration, Allocation, Device, DeviceError, DriveEvent, DriveHealth, Durability,
-    EventKind, Exit, FormatRequest, Identity, MemoryDevice, OperationError, OperationStatus,
-    Operations, Protection, ReadPart, SanitizeState, SelfTest, SelfTestEnd, ServedNamespace,
-    operator,
+    EventKind, Exit, FormatRequest, Identity, InjectedError, InjectedErrorKind, MemoryDevice,
+    NamespaceRequest, OperationError, OperationStatus, Operations, Protection, ReadPart,
+    SanitizeState, SelfTest, SelfTestEnd, ServedNamespace, operator,
 };
 pub use ::status::{Compression, Life, Namespace, Promise, UserCapacity};
 pub use engine::drive::creation::{Capacity, Plan, format};

@@ -5,7 +5,7 @@
 //!
 //! | target | read from |
 //! |---|---|
-//! | a file or a device on an NVMe drive | log page C1h, by nvme-cli (docs/internals/nvme.md) |
+//! | a file or a device on an NVMe drive | log page D1h, by nvme-cli (docs/internals/nvme.md) |
 //! | an NBD server | metadata context `x-floatgate:lateness` (docs/internals/nbd.md) |
 //!
 //! A vendor-specific command does something else on each drive. So the page is read only where the
@@ -26,7 +26,7 @@ use crate::tools::Tools;
 const MODEL: &str = "Floatgate as ";
 /// Log pages, and their bytes.
 const SUPPORTED: (u8, usize) = (0x00, 1024);
-const LATENESS: (u8, usize) = (0xC1, 512);
+const LATENESS: (u8, usize) = (0xD1, 512);
 /// Version and identifier of the page of lateness, at offset 494.
 const SIGNATURE: [u8; 18] = [
     0x01, 0x00, 0x7D, 0x1E, 0x5B, 0xC4, 0x0F, 0x92, 0x4A, 0x63, 0xB8, 0x2C, 0x46, 0x4C, 0x54, 0x47,
@@ -149,7 +149,7 @@ fn source(site: &Site, tools: &Tools) -> Result<Option<Source>, String> {
     let pages = log_page(tools, &node, SUPPORTED.0, SUPPORTED.1)?;
     let entry = 4 * usize::from(LATENESS.0);
     if pages.get(entry).is_none_or(|entry| entry & 1 == 0) {
-        return Err(format!("{node} lists no log page C1h; its server is older"));
+        return Err(format!("{node} lists no log page D1h; its server is older"));
     }
     Ok(Some(Source::Nvme(node)))
 }
@@ -170,7 +170,7 @@ impl Source {
         match self {
             Self::Nvme(node) => {
                 let page = log_page(tools, node, LATENESS.0, LATENESS.1)?;
-                let unknown = || format!("log page C1h of {node} has another format");
+                let unknown = || format!("log page D1h of {node} has another format");
                 Counts::of_page(&page).ok_or_else(unknown)
             }
             Self::Nbd(uri) => {

@@ -20,8 +20,8 @@ use export::nvme::Subsystem;
 use live::fault_injection::FaultInjector;
 use live::operator::{Backing, Operator};
 use live::{
-    Administration, Device, Drive, DriveHealth, EventKind, Identity, Maintenance, MemoryDevice,
-    Meter, Promise,
+    Administration, Device, Drive, DriveHealth, EventKind, Identity, InjectedError, Maintenance,
+    MemoryDevice, Meter, Promise,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 use status::{Client, Export, History, HistorySpan, Process, Server, Status};
@@ -57,6 +57,8 @@ pub struct DriveService {
     operator: OnceLock<Weak<Operator>>,
     /// The subsystem that NVMe hosts connect to.
     subsystem: OnceLock<Weak<Subsystem>>,
+    /// Errors that a host ordered last.
+    injected_errors: Mutex<Vec<InjectedError>>,
     /// Injected temperature in degrees Celsius.
     heat: Mutex<Option<i16>>,
     event_log: EventLog,
@@ -107,6 +109,7 @@ impl DriveService {
             model: OnceLock::new(),
             operator: OnceLock::new(),
             subsystem: OnceLock::new(),
+            injected_errors: Mutex::default(),
             heat: Mutex::default(),
             event_log,
             known: Mutex::default(),

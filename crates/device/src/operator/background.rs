@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     DeviceError, EventKind, Exit, FormatRequest, FormatResult, OperationError, OperationStatus,
-    SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult, Work,
+    SanitizeRequest, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult, Work,
 };
 
 /// Bytes that a self-test reads at a time.
@@ -27,6 +27,7 @@ pub(super) struct Background {
     format_failure: Option<String>,
     sanitize: SanitizeState,
     exit_is_free: bool,
+    keeps_blocks: bool,
     sanitizes_ended: u64,
     /// Share that is done, in parts of 65536.
     progress: u16,
@@ -38,13 +39,15 @@ pub(super) struct Background {
 }
 
 impl Background {
-    pub(super) fn new(
-        sanitize: SanitizeState,
-        exit_is_free: bool,
-        sanitizes_ended: u64,
-        self_tests: Vec<SelfTestResult>,
-    ) -> Self {
-        Self { sanitize, exit_is_free, sanitizes_ended, self_tests, ..Self::default() }
+    pub(super) fn new(kept: &PersistentState) -> Self {
+        Self {
+            sanitize: kept.sanitize,
+            exit_is_free: kept.exit_is_free,
+            keeps_blocks: kept.keeps_blocks,
+            sanitizes_ended: kept.sanitizes_ended,
+            self_tests: kept.self_tests.clone(),
+            ..Self::default()
+        }
     }
 
     /// Work that does not admit other work.
@@ -60,6 +63,7 @@ impl Background {
             namespaces,
             sanitize: self.sanitize,
             exit_is_free: self.exit_is_free,
+            keeps_blocks: self.keeps_blocks,
             sanitizes_ended: self.sanitizes_ended,
             self_tests: self.self_tests.clone(),
         }
@@ -78,6 +82,7 @@ impl Background {
                 is_erased: state == SanitizeState::Done && !is_written,
                 ended: self.sanitizes_ended - u64::from(is_running && self.sanitize != state),
                 exit_is_free: self.exit_is_free,
+                keeps_blocks: self.keeps_blocks,
             },
             self_test: self.self_test.map(|(test, _)| {
                 let percent = u32::from(self.progress) * 100 / u32::from(u16::MAX);
@@ -177,13 +182,14 @@ impl Operator {
         spawned.map(|()| result)
     }
 
-    pub(super) fn begin_sanitizing(&self, exit: Exit) -> Result<(), OperationError> {
+    pub(super) fn begin_sanitizing(&self, request: SanitizeRequest) -> Result<(), OperationError> {
         check_open(&lock(&self.shared.entries))?;
         self.begin(Work::Sanitize)?;
         self.shared.close_gates(Work::Sanitize);
         let before = {
             let mut background = lock(&self.shared.background);
-            background.exit_is_free = exit == Exit::Unrestricted;
+            background.exit_is_free = request.exit == Exit::Unrestricted;
+            background.keeps_blocks = request.keeps_blocks;
             std::mem::replace(&mut background.sanitize, SanitizeState::Running)
         };
         // Stored before anything is erased: after a crash the next server goes on with it.

@@ -4,7 +4,7 @@ use std::sync::Condvar;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::{DeviceError, Durability, MemoryDevice, SelfTestEnd};
+use crate::{DeviceError, Durability, Exit, MemoryDevice, SelfTestEnd};
 
 const SIZE: u64 = 1 << 20;
 
@@ -60,6 +60,10 @@ impl Backing for Drive {
         lock(&self.notes).push(text);
     }
 
+    fn now_unix_ms(&self) -> u64 {
+        0
+    }
+
     fn events(&self) -> Vec<DriveEvent> {
         Vec::new()
     }
@@ -67,6 +71,11 @@ impl Backing for Drive {
     fn telemetry(&self) -> Vec<u8> {
         Vec::new()
     }
+}
+
+/// A namespace that several controllers may have.
+fn shared(size: u64, block_bytes: u32) -> NamespaceRequest {
+    NamespaceRequest { size, block_bytes, is_private: false }
 }
 
 fn operator(kept: PersistentState) -> (Operator, Arc<Drive>, Arc<MemoryDevice>) {
@@ -99,15 +108,15 @@ fn await_end(operator: &Operator) -> OperationStatus {
 fn namespaces_are_made_in_gaps_and_gone_ones_refuse_everything() {
     let (operator, drive, base) = operator(PersistentState::whole(512));
     assert_eq!(operator.space().unallocated_bytes, 0);
-    let full = operator.create_namespace(4096, 512).unwrap_err();
+    let full = operator.create_namespace(&shared(4096, 512)).unwrap_err();
     assert_eq!(full, OperationError::NoSpace { asked: 4096, free: 0 });
     let old = device(&operator, 1);
     old.write(0, &[7; 4096], Durability::Volatile).unwrap();
     operator.delete_namespace(Some(1)).unwrap();
     assert!(matches!(old.read(0, &mut [0; 512]), Err(DeviceError::Gone)));
     assert_eq!(old.size(), 0);
-    let ids =
-        [1 << 18, 1 << 18, 1 << 19].map(|size| operator.create_namespace(size, 4096).unwrap());
+    let ids = [1 << 18, 1 << 18, 1 << 19]
+        .map(|size| operator.create_namespace(&shared(size, 4096)).unwrap());
     assert_eq!((ids, operator.space().unallocated_bytes), ([1, 2, 3], 0));
     let mut back = [1; 4096];
     device(&operator, 1).read(0, &mut back).unwrap();
@@ -117,7 +126,7 @@ fn namespaces_are_made_in_gaps_and_gone_ones_refuse_everything() {
     assert_eq!(back[..512], [2; 512], "where the first ends");
     operator.delete_namespace(Some(2)).unwrap();
     assert_eq!(
-        operator.create_namespace(1 << 19, 512).unwrap_err().to_string(),
+        operator.create_namespace(&shared(1 << 19, 512)).unwrap_err().to_string(),
         "524288 bytes for a namespace, 262144 are free in one piece"
     );
     operator.resize_namespace(1, 1 << 19).unwrap();
@@ -135,7 +144,7 @@ fn a_format_forgets_one_namespace_and_a_secure_one_all() {
     let (operator, _, _) = operator(PersistentState::whole(512));
     operator.delete_namespace(None).unwrap();
     for _ in 0..2 {
-        operator.create_namespace(1 << 18, 512).unwrap();
+        operator.create_namespace(&shared(1 << 18, 512)).unwrap();
     }
     let holds = |id| {
         let mut back = [0; 8];
@@ -184,10 +193,13 @@ fn a_sanitize_shuts_everybody_out_and_goes_on_with_the_next_server() {
     device(&operator, 1).write(0, &[9; 8], Durability::Volatile).unwrap();
     operator.mark_unreadable(1, 10, 2).unwrap();
     *lock(&drive.holds) = true;
-    operator.begin_sanitize(Exit::Restricted).unwrap();
+    operator.begin_sanitize(Exit::Restricted.into()).unwrap();
     let shut = device(&operator, 1).write(0, &[1], Durability::Volatile);
     assert!(matches!(shut, Err(DeviceError::InProgress(Work::Sanitize))));
-    assert_eq!(operator.create_namespace(4096, 512), Err(OperationError::Busy(Work::Sanitize)));
+    assert_eq!(
+        operator.create_namespace(&shared(4096, 512)),
+        Err(OperationError::Busy(Work::Sanitize))
+    );
     // The server ends in the middle, or is killed: what was kept says that it was begun.
     operator.stop();
     drop(operator);
@@ -209,7 +221,7 @@ fn a_sanitize_that_failed_leaves_the_drive_shut_unless_the_exit_is_free() {
     for exit in [Exit::Restricted, Exit::Unrestricted] {
         let (operator, drive, base) = operator(PersistentState::whole(512));
         drive.fails.store(true, Ordering::SeqCst);
-        operator.begin_sanitize(exit).unwrap();
+        operator.begin_sanitize(exit.into()).unwrap();
         assert_eq!(await_end(&operator).sanitize.state, SanitizeState::Failed);
         let kept = lock(&drive.kept).last().unwrap().clone();
         drop(operator);
@@ -221,7 +233,7 @@ fn a_sanitize_that_failed_leaves_the_drive_shut_unless_the_exit_is_free() {
         } else {
             assert_eq!(operator.exit_failure(), Err(OperationError::Busy(Work::SanitizeFailed)));
             drive.fails.store(false, Ordering::SeqCst);
-            operator.begin_sanitize(exit).unwrap();
+            operator.begin_sanitize(exit.into()).unwrap();
             await_end(&operator);
         }
         device(&operator, 1).read(0, &mut [0]).unwrap();
@@ -255,7 +267,7 @@ fn marked_sectors_fail_until_they_are_written_and_are_kept_before_a_flush_ends()
 fn leaving_a_failed_sanitize_that_cannot_be_stored_can_be_tried_again() {
     let (operator, drive, _) = operator(PersistentState::whole(512));
     drive.fails.store(true, Ordering::SeqCst);
-    operator.begin_sanitize(Exit::Unrestricted).unwrap();
+    operator.begin_sanitize(Exit::Unrestricted.into()).unwrap();
     await_end(&operator);
     drive.is_full.store(true, Ordering::SeqCst);
     for _ in 0..2 {
@@ -358,7 +370,7 @@ fn nothing_takes_away_a_namespace_that_a_host_protected() {
     let (operator, _, _) = operator(PersistentState::whole(512));
     operator.delete_namespace(None).unwrap();
     for _ in 0..2 {
-        operator.create_namespace(1 << 18, 512).unwrap();
+        operator.create_namespace(&shared(1 << 18, 512)).unwrap();
     }
     operator.protect(2, true).unwrap();
     let refused = Err(OperationError::Protected { id: 2 });
@@ -367,7 +379,7 @@ fn nothing_takes_away_a_namespace_that_a_host_protected() {
         let begun = operator.begin_format(&FormatRequest { namespace, is_secure, ..request });
         assert_eq!(begun.map(drop), refused);
     }
-    assert_eq!(operator.begin_sanitize(Exit::Restricted), refused);
+    assert_eq!(operator.begin_sanitize(Exit::Restricted.into()), refused);
     assert_eq!(operator.delete_namespace(Some(2)), refused);
     assert_eq!(operator.delete_namespace(None), refused);
     assert_eq!(operator.mark_unreadable(2, 0, 1), refused);

@@ -1,14 +1,14 @@
 //! The admin queue: each command goes to what carries it out.
 
 use super::answers::Answers;
-use super::command::{Command, admin, fabrics};
+use super::command::{AdminCommand, Command, fabrics};
 use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
 use super::feature::Features;
-use super::host::Purpose;
 use super::identify::identify;
 use super::log::log_page;
 use super::management::{self, manage};
+use super::repertoire;
 use super::status::Status;
 use super::wire::low16;
 
@@ -20,6 +20,9 @@ pub(super) fn execute(
     data: &[u8],
 ) -> Outcome {
     controller.restart_keep_alive();
+    if command.fuse() != 0 {
+        return Outcome::Completed(Status::INVALID_FIELD.into());
+    }
     if command.opcode() == fabrics::OPCODE && controller.transport().is_fabrics() {
         return match command.fabrics_type() {
             fabrics::PROPERTY_GET => controller.property_get(command).into(),
@@ -32,29 +35,35 @@ pub(super) fn execute(
     if !controller.is_ready() {
         return Outcome::Completed(Status::COMMAND_SEQUENCE.into());
     }
-    let done = match command.opcode() {
-        admin::IDENTIFY => identify(controller, context, command),
-        admin::GET_LOG_PAGE => log_page(controller, context, command),
-        admin::GET_FEATURES => controller.get_feature(context, command),
-        admin::SET_FEATURES => controller.set_feature(context, command, data),
-        admin::FORMAT_NVM
-        | admin::SANITIZE
-        | admin::NAMESPACE_MANAGEMENT
-        | admin::NAMESPACE_ATTACHMENT
-        | admin::DEVICE_SELF_TEST
-            if controller.kind() == Purpose::Io =>
-        {
-            return manage(controller, context, command, data);
+    let Some(kind) = controller.repertoire().admin_command(command.opcode()) else {
+        return Outcome::Completed(Status::INVALID_OPCODE.into());
+    };
+    let done = match kind {
+        AdminCommand::Identify => identify(controller, context, command),
+        AdminCommand::GetLogPage => log_page(controller, context, command),
+        AdminCommand::GetFeatures => controller.get_feature(context, command),
+        AdminCommand::SetFeatures => controller.set_feature(context, command, data),
+        AdminCommand::FormatNvm
+        | AdminCommand::Sanitize
+        | AdminCommand::NamespaceManagement
+        | AdminCommand::NamespaceAttachment
+        | AdminCommand::DeviceSelfTest => {
+            return manage(controller, context, (kind, command), data);
         }
-        admin::KEEP_ALIVE => Ok(CommandCompletion::value(0_u32)),
-        admin::ABORT if controller.kind() == Purpose::Io => {
+        AdminCommand::KeepAlive => Ok(CommandCompletion::value(0_u32)),
+        AdminCommand::Abort => {
             Ok(CommandCompletion::value(controller.events().abort(low16(command.dword(10) >> 16))))
         }
-        admin::ASYNCHRONOUS_EVENT => match controller.events().hold(command.id()) {
+        AdminCommand::AsynchronousEvent => match controller.events().hold(command.id()) {
             Ok(()) => return Outcome::Held,
             Err(status) => Err(status),
         },
-        _ => Err(Status::INVALID_OPCODE),
+        // Those of queues in memory, which the transport carries out.
+        AdminCommand::CreateCompletionQueue
+        | AdminCommand::CreateSubmissionQueue
+        | AdminCommand::DeleteCompletionQueue
+        | AdminCommand::DeleteSubmissionQueue
+        | AdminCommand::DoorbellBuffer => Err(Status::INVALID_OPCODE),
     };
     done.into()
 }
@@ -88,7 +97,10 @@ pub(super) fn admin_data_bytes(command: &Command) -> usize {
         (fabrics::OPCODE, fabrics::AUTHENTICATION_SEND) => {
             super::authentication::message_bytes(command.dword(11))
         }
-        (admin::SET_FEATURES, _) => Features::data_bytes(command),
-        _ => management::data_bytes(command),
+        (opcode, _) => match repertoire::admin_command(opcode) {
+            Some(AdminCommand::SetFeatures) => Features::data_bytes(command),
+            Some(kind) => management::data_bytes(kind, command),
+            None => 0,
+        },
     }
 }

@@ -9,38 +9,40 @@ pub(super) const COMMAND_BYTES: usize = 64;
 /// Bytes of a completion queue entry.
 pub(super) const COMPLETION_BYTES: usize = 16;
 
-/// Opcodes of the admin queue.
-pub(super) mod admin {
-    pub(crate) const DELETE_SUBMISSION_QUEUE: u8 = 0x00;
-    pub(crate) const CREATE_SUBMISSION_QUEUE: u8 = 0x01;
-    pub(crate) const GET_LOG_PAGE: u8 = 0x02;
-    pub(crate) const DELETE_COMPLETION_QUEUE: u8 = 0x04;
-    pub(crate) const CREATE_COMPLETION_QUEUE: u8 = 0x05;
-    pub(crate) const IDENTIFY: u8 = 0x06;
-    pub(crate) const ABORT: u8 = 0x08;
-    pub(crate) const SET_FEATURES: u8 = 0x09;
-    pub(crate) const GET_FEATURES: u8 = 0x0A;
-    pub(crate) const ASYNCHRONOUS_EVENT: u8 = 0x0C;
-    pub(crate) const NAMESPACE_MANAGEMENT: u8 = 0x0D;
-    pub(crate) const DEVICE_SELF_TEST: u8 = 0x14;
-    pub(crate) const NAMESPACE_ATTACHMENT: u8 = 0x15;
-    pub(crate) const KEEP_ALIVE: u8 = 0x18;
-    pub(crate) const FORMAT_NVM: u8 = 0x80;
-    pub(crate) const SANITIZE: u8 = 0x84;
-    pub(crate) const DOORBELL_BUFFER: u8 = 0x7C;
+/// Commands of admin queues, by opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AdminCommand {
+    DeleteSubmissionQueue = 0x00,
+    CreateSubmissionQueue = 0x01,
+    GetLogPage = 0x02,
+    DeleteCompletionQueue = 0x04,
+    CreateCompletionQueue = 0x05,
+    Identify = 0x06,
+    Abort = 0x08,
+    SetFeatures = 0x09,
+    GetFeatures = 0x0A,
+    AsynchronousEvent = 0x0C,
+    NamespaceManagement = 0x0D,
+    DeviceSelfTest = 0x14,
+    NamespaceAttachment = 0x15,
+    KeepAlive = 0x18,
+    DoorbellBuffer = 0x7C,
+    FormatNvm = 0x80,
+    Sanitize = 0x84,
 }
 
-/// Opcodes of the NVM command set ([nvme-nvm-2021]).
-pub(super) mod nvm {
-    pub(crate) const FLUSH: u8 = 0x00;
-    pub(crate) const WRITE: u8 = 0x01;
-    pub(crate) const READ: u8 = 0x02;
-    pub(crate) const WRITE_UNCORRECTABLE: u8 = 0x04;
-    pub(crate) const COMPARE: u8 = 0x05;
-    pub(crate) const WRITE_ZEROES: u8 = 0x08;
-    pub(crate) const DATASET_MANAGEMENT: u8 = 0x09;
-    pub(crate) const VERIFY: u8 = 0x0C;
-    pub(crate) const COPY: u8 = 0x19;
+/// Commands of the NVM command set ([nvme-nvm-2021]), by opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IoCommand {
+    Flush = 0x00,
+    Write = 0x01,
+    Read = 0x02,
+    WriteUncorrectable = 0x04,
+    Compare = 0x05,
+    WriteZeroes = 0x08,
+    DatasetManagement = 0x09,
+    Verify = 0x0C,
+    Copy = 0x19,
 }
 
 /// The opcode of fabrics commands, and their types.

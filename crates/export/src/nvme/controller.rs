@@ -26,16 +26,17 @@ use super::drive::NvmeDrive;
 use super::error_log::{ErrorLog, FailedCommand};
 use super::event::Events;
 use super::fabrics::{Connect, ConnectRefusal, property_of};
-use super::feature::{self, Features};
+use super::feature::{FeatureTarget, Features, uses};
 use super::host::{Host, Purpose};
 use super::log::Telemetry;
-use super::namespace::{Namespaces, View};
+use super::namespace::{HostController, Namespaces, View};
 use super::property::{
-    ENABLE, FATAL, QUEUE_ENTRIES_MAX, READY, READY_TIMEOUTS, SHUTDOWN_COMPLETE, VERSION,
-    capabilities, offset,
+    ENABLE, FATAL, READY, READY_TIMEOUTS, SHUTDOWN_COMPLETE, VERSION, capabilities, offset,
 };
+use super::repertoire::{Repertoire, Scope};
 use super::status::Status;
 use super::transport::Transport;
+use super::wire::low8;
 
 /// Time between checks whether a format has ended.
 const FORMAT_LOOK_EVERY: Nanos = Nanos::from_millis(5);
@@ -99,6 +100,7 @@ pub(super) enum HostTimeout {
 pub(super) struct Controller {
     id: u16,
     kind: Purpose,
+    repertoire: Repertoire,
     host: Host,
     configuration: u32,
     /// CSTS and the I/O queues, which the status of the server shows.
@@ -132,16 +134,18 @@ impl Controller {
     pub(super) fn new(
         (id, shown): (u16, Arc<ControllerSnapshot>),
         kind: Purpose,
+        repertoire: Repertoire,
         host: Host,
         (keep_alive_ms, now): (u32, Nanos),
     ) -> Self {
         Self {
             id,
             kind,
+            repertoire,
             shown,
-            host,
             configuration: 0,
-            features: Features::new(keep_alive_ms),
+            features: Features::new(keep_alive_ms, &host),
+            host,
             events: Events::default(),
             errors: ErrorLog::default(),
             link: Link::new(),
@@ -165,6 +169,11 @@ impl Controller {
         self.kind
     }
 
+    /// Commands, log pages, features and structures that it has.
+    pub(super) const fn repertoire(&self) -> Repertoire {
+        self.repertoire
+    }
+
     pub(super) const fn transport(&self) -> Transport {
         self.host.transport
     }
@@ -184,7 +193,13 @@ impl Controller {
 
     /// The namespaces that are attached to its host now.
     pub(super) fn namespaces<'a>(&'a mut self, context: &Context<'_>) -> &'a Namespaces {
-        context.drive.directory().refresh(&mut self.view, &self.host.name)
+        let of = self.host_controller();
+        context.drive.directory().refresh(&mut self.view, &of)
+    }
+
+    /// The controller and its host, as namespaces are attached to them.
+    pub(super) fn host_controller(&self) -> HostController {
+        HostController { id: self.id, host: self.host.name.clone() }
     }
 
     /// Counters of an I/O queue.
@@ -271,9 +286,6 @@ impl Controller {
         }
         if self.kind == Purpose::Discovery || connect.queue > self.features.queues() {
             return Err(ConnectRefusal::command(Connect::QUEUE_AT));
-        }
-        if connect.entries > QUEUE_ENTRIES_MAX {
-            return Err(ConnectRefusal::command(Connect::ENTRIES_AT));
         }
         if !self.is_ready() || !self.add_queue(connect.queue) {
             return Err(Status::COMMAND_SEQUENCE.into());
@@ -433,7 +445,7 @@ impl Controller {
         self.shown.clear_queues();
         self.shown.set_status(0);
         self.is_lost = false;
-        self.features = Features::new(self.features.keep_alive_ms());
+        self.features = Features::new(self.features.keep_alive_ms(), &self.host);
         self.events = Events::default();
         self.formats.clear();
         self.persistent_events = None;
@@ -444,9 +456,30 @@ impl Controller {
         context: &Context<'_>,
         command: &Command,
     ) -> Result<CommandCompletion, Status> {
-        let host_id = self.host.id;
-        let known = feature::known(self.kind, self.transport());
-        self.features.get(context, command, known, &host_id)
+        const DEFAULT: u32 = 1;
+        const SAVED: u32 = 2;
+        const CAPABILITIES: u32 = 3;
+        let feature = self.repertoire.feature(low8(command.dword(10)));
+        let feature = feature.ok_or(Status::INVALID_FIELD)?;
+        let select = command.dword(10) >> 8 & 7;
+        if select == CAPABILITIES {
+            let value = uses(context, feature, &self.host);
+            return Ok(CommandCompletion::value(value));
+        }
+        let (id, limit) = (command.namespace(), context.drive.namespace_max());
+        let target = FeatureTarget::of_get(feature, id, self.namespaces(context), limit)?;
+        match select {
+            0 => self.features.get(context, command, &target),
+            // Nothing is saved, so they are the same.
+            DEFAULT | SAVED if matches!(feature.1, Scope::EnduranceGroup | Scope::Subsystem) => {
+                Ok(CommandCompletion::value(0_u32))
+            }
+            DEFAULT | SAVED => {
+                let default = Features::new(self.features.keep_alive_ms(), &self.host);
+                default.get(context, command, &target)
+            }
+            _ => Err(Status::INVALID_FIELD),
+        }
     }
 
     pub(super) fn set_feature(
@@ -455,9 +488,15 @@ impl Controller {
         command: &Command,
         data: &[u8],
     ) -> Result<CommandCompletion, Status> {
-        let known = feature::known(self.kind, self.transport());
+        let feature = self.repertoire.feature(low8(command.dword(10)));
+        let feature = feature.ok_or(Status::INVALID_FIELD)?;
+        let (id, limit) = (command.namespace(), context.drive.namespace_max());
+        let target = FeatureTarget::of_set(feature, id, self.namespaces(context), limit)?;
+        if command.dword(10) >> 31 == 1 {
+            return Err(Status::NOT_SAVEABLE);
+        }
         let has_queues = self.has_queues();
-        let done = self.features.set(context, command, (known, has_queues), data)?;
+        let done = self.features.set(context, command, (&target, has_queues), data)?;
         self.set_caching(self.features.is_caching());
         self.link.has_retry_delay.store(self.features.has_retry_delay(), Ordering::Release);
         Ok(done)

@@ -2,7 +2,8 @@
 //! operations, and the controllers that hosts have.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use device::operator::NAMESPACES_MAX;
@@ -11,7 +12,7 @@ use device::{Identity, Operations};
 use super::counters::ControllerSnapshot;
 use super::host::{Host, Purpose};
 use super::lock::locked;
-use super::namespace::Directory;
+use super::namespace::{Directory, HostController};
 use super::wire::{uuid, uuid_text};
 
 /// NQN of every discovery subsystem ([nvme-base-2021], "NVMe Qualified Names").
@@ -28,8 +29,15 @@ pub(super) struct NvmeDrive {
     operations: Arc<dyn Operations>,
     directory: Directory,
     registry: Mutex<Registry>,
+    /// Ports of the subsystem, numbered from 1: the addresses of those for fabrics.
+    ports: Mutex<Vec<Option<SocketAddr>>>,
     /// Number of entries ever written to error logs.
     errors: AtomicU64,
+    /// Endurance Group Event Configuration of the only group; its events are those of SMART.
+    endurance_events: AtomicU32,
+    /// Sanitize Config: a sanitize that is to leave blocks allocated is carried out all the same
+    /// (NODRM).
+    answers_no_deallocate: AtomicBool,
 }
 
 /// Controllers that hosts have.
@@ -51,7 +59,10 @@ impl NvmeDrive {
             directory: Directory::new(Arc::clone(&operations)),
             operations,
             registry: Mutex::default(),
+            ports: Mutex::default(),
             errors: AtomicU64::new(0),
+            endurance_events: AtomicU32::new(0),
+            answers_no_deallocate: AtomicBool::new(false),
         }
     }
 
@@ -94,11 +105,15 @@ impl NvmeDrive {
         let id = registry.next_id();
         let shown = Arc::new(ControllerSnapshot::new(id, host));
         registry.controllers.insert(id, (kind, Arc::clone(&shown)));
+        if kind == Purpose::Io {
+            self.directory.admit(&HostController { id, host: host.name.clone() });
+        }
         Some((id, shown))
     }
 
     /// Removes a controller that is gone.
     pub(super) fn remove(&self, controller: u16) {
+        self.directory.release(controller);
         locked(&self.registry).controllers.remove(&controller);
     }
 
@@ -107,10 +122,14 @@ impl NvmeDrive {
         self.of_io().into_iter().map(|(_, shown)| shown.report()).collect()
     }
 
-    /// The host of each controller among `ids` for I/O; none where one is no such controller.
-    pub(super) fn hosts_of(&self, ids: &[u16]) -> Option<Vec<String>> {
+    /// Each controller among `ids` for I/O with its host; none where one is no such controller.
+    pub(super) fn host_controllers(&self, ids: &[u16]) -> Option<Vec<HostController>> {
         let of_io: BTreeMap<u16, Arc<ControllerSnapshot>> = self.of_io().into_iter().collect();
-        ids.iter().map(|id| of_io.get(id).map(|shown| shown.host().to_owned())).collect()
+        let found = |id: &u16| {
+            let host = of_io.get(id)?.host().to_owned();
+            Some(HostController { id: *id, host })
+        };
+        ids.iter().map(found).collect()
     }
 
     /// Identifiers of the controllers for I/O, in ascending order.
@@ -127,6 +146,33 @@ impl NvmeDrive {
     /// Returns the number of the next error to log, from 1.
     pub(super) fn next_error(&self) -> u64 {
         self.errors.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Adds a port, with its address where it is one for fabrics.
+    pub(super) fn add_port(&self, address: Option<SocketAddr>) {
+        locked(&self.ports).push(address);
+    }
+
+    /// The ports in the order of their numbers, from 1 on.
+    pub(super) fn ports(&self) -> Vec<Option<SocketAddr>> {
+        locked(&self.ports).clone()
+    }
+
+    pub(super) fn endurance_events(&self) -> u32 {
+        self.endurance_events.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_endurance_events(&self, value: u32) {
+        self.endurance_events.store(value, Ordering::Relaxed);
+    }
+
+    /// True if a sanitize that is to leave blocks allocated is carried out all the same.
+    pub(super) fn answers_no_deallocate(&self) -> bool {
+        self.answers_no_deallocate.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn answer_no_deallocate(&self, does: bool) {
+        self.answers_no_deallocate.store(does, Ordering::Relaxed);
     }
 
     /// Number of errors logged so far by all controllers.

@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use blockio::Nanos;
-use device::Protection;
+use device::{Protection, SanitizeState};
 
 use super::context::Context;
 use super::feature::Features;
 use super::namespace::Namespaces;
+use super::repertoire::LogPage;
 use super::status::Status;
 
 /// Requests that a host may have outstanding (AERL plus one).
@@ -28,12 +29,13 @@ pub(super) const SUPPORTED: u32 = NAMESPACE_NOTICES | CRITICAL_WARNINGS;
 pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
 const CRITICAL_WARNINGS: u32 = 0x1F;
 
-/// Log page that an event refers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Page {
-    Health = 0x02,
-    ChangedNamespaces = 0x04,
-    Sanitize = 0x81,
+/// Write to a doorbell that rings for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DoorbellError {
+    /// No queue has the doorbell.
+    Register = 0,
+    /// The value is beyond the entries of the queue.
+    Value = 1,
 }
 
 /// Attributes whose changes are reported: blocks, their size, and write protection.
@@ -52,9 +54,9 @@ pub(super) struct Events {
     /// Requests that were aborted.
     aborted: Vec<u16>,
     /// Events without a request, with dword 0 of their completions.
-    waiting: VecDeque<(Page, u32)>,
+    waiting: VecDeque<(LogPage, u32)>,
     /// Log pages that an event was reported for and that the host has not read since.
-    masked: BTreeSet<Page>,
+    masked: BTreeSet<LogPage>,
     /// Namespaces whose size changed since the Changed Namespace List was read.
     changed: BTreeSet<u32>,
     /// Namespaces that are attached at the last look, with what a host knows of each; none before
@@ -89,17 +91,23 @@ impl Events {
 
     /// Records that the host read a log page, so that its next event may be reported. Returns the
     /// changed namespaces if it was the Changed Namespace List.
-    pub(super) fn page_read(&mut self, page: Page) -> BTreeSet<u32> {
+    pub(super) fn page_read(&mut self, page: LogPage) -> BTreeSet<u32> {
         self.masked.remove(&page);
         match page {
-            Page::Health | Page::Sanitize => BTreeSet::new(),
-            Page::ChangedNamespaces => std::mem::take(&mut self.changed),
+            LogPage::ChangedNamespaces => std::mem::take(&mut self.changed),
+            _ => BTreeSet::new(),
         }
     }
 
     /// Namespaces that changed since the Changed Namespace List was read.
     pub(super) const fn changed(&self) -> &BTreeSet<u32> {
         &self.changed
+    }
+
+    /// Notes a write to a doorbell that rings for nothing.
+    pub(super) fn note_doorbell(&mut self, error: DoorbellError) {
+        // Type 0, error status, which hosts cannot disable.
+        self.raise(LogPage::Errors, 0, error as u32);
     }
 
     /// Completions that are due, by command, with dword 0.
@@ -145,7 +153,7 @@ impl Events {
             _ if new & 2 != 0 => 1,
             _ => 0,
         };
-        self.raise(Page::Health, 1, information);
+        self.raise(LogPage::Health, 1, information);
     }
 
     fn look_at_namespaces(
@@ -175,21 +183,23 @@ impl Events {
         self.changed.extend(changed);
         if features.events() & NAMESPACE_NOTICES != 0 {
             // Type 2, notice: namespace attribute changed.
-            self.raise(Page::ChangedNamespaces, 2, 0);
+            self.raise(LogPage::ChangedNamespaces, 2, 0);
         }
     }
 
     fn look_at_sanitize(&mut self, context: &Context<'_>) {
-        let ended = context.drive.operations().operation_status().sanitize.ended;
-        if self.sanitized.replace(ended).is_some_and(|before| before < ended) {
-            // Type 6, of the command set: sanitize operation completed.
-            self.raise(Page::Sanitize, 6, 1);
+        let sanitize = context.drive.operations().operation_status().sanitize;
+        if self.sanitized.replace(sanitize.ended).is_some_and(|before| before < sanitize.ended) {
+            // Type 6, of the command set: sanitize operation completed, or completed with blocks
+            // deallocated that were to stay allocated.
+            let is_unasked = sanitize.state == SanitizeState::Done && sanitize.keeps_blocks;
+            self.raise(LogPage::Sanitize, 6, if is_unasked { 2 } else { 1 });
         }
     }
 
     /// Raises an event, unless one of its page waits, or the host has not read the page since the
     /// last one.
-    fn raise(&mut self, page: Page, kind: u32, information: u32) {
+    fn raise(&mut self, page: LogPage, kind: u32, information: u32) {
         if !self.masked.contains(&page) && !self.waiting.iter().any(|(other, _)| *other == page) {
             self.waiting.push_back((page, (page as u32) << 16 | information << 8 | kind));
         }

@@ -4,12 +4,15 @@ use blockio::text::is_unshown;
 
 use super::command::Command;
 use super::host::Host;
+use super::property::QUEUE_ENTRIES_MAX;
 use super::status::Status;
 use super::transport::Transport;
 use super::wire::{terminated, u16_at};
 
 /// Bytes of the data of Connect.
 pub(super) const CONNECT_BYTES: usize = 1024;
+/// Entries of the smallest admin queue ([nvme-base-2021], "Connect Command and Response").
+const ADMIN_ENTRIES_MIN: u32 = 32;
 /// Bytes of a field for an NVMe Qualified Name, and most bytes of such a name
 /// ([nvme-base-2021], "NVMe Qualified Names").
 const NQN_FIELD_BYTES: usize = 256;
@@ -80,8 +83,10 @@ impl Connect {
         if data.len() != CONNECT_BYTES {
             return Err(Status::SGL_LENGTH.into());
         }
+        let queue = u16_at(bytes, usize::from(Self::QUEUE_AT));
         let entries = u32::from(u16_at(bytes, usize::from(Self::ENTRIES_AT))) + 1;
-        if entries < 2 {
+        let entries_min = if queue == 0 { ADMIN_ENTRIES_MIN } else { 2 };
+        if !(entries_min..=QUEUE_ENTRIES_MAX).contains(&entries) {
             return Err(ConnectRefusal::command(Self::ENTRIES_AT));
         }
         let name = |at: u16| {
@@ -90,7 +95,7 @@ impl Connect {
             named.ok_or_else(|| ConnectRefusal::data(at))
         };
         Ok(Self {
-            queue: u16_at(bytes, usize::from(Self::QUEUE_AT)),
+            queue,
             entries,
             is_unpaced: bytes[46] & 1 << 2 != 0,
             keep_alive_ms: command.dword(12),

@@ -1,7 +1,9 @@
 //! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is saved:
 //! all return to their defaults with the controller.
 
-use std::collections::BTreeSet;
+mod error_injection;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use blockio::Nanos;
 use device::{DriveHealth, Protection};
@@ -9,68 +11,20 @@ use device::{DriveHealth, Protection};
 use super::command::Command;
 use super::context::{CommandCompletion, Context};
 use super::event;
-use super::host::Purpose;
+use super::host::Host;
 use super::io::refusal;
+use super::namespace::{ALL_NAMESPACES, Namespaces};
 use super::property::{QUEUES_MAX, VECTORS};
+use super::repertoire::{self, Feature, Scope};
 use super::status::Status;
-use super::transport::Transport;
 use super::wire::{low8, low16, u64_at};
 
-/// Identifiers of features.
-mod id {
-    pub(super) const ARBITRATION: u8 = 0x01;
-    pub(super) const POWER: u8 = 0x02;
-    pub(super) const TEMPERATURE: u8 = 0x04;
-    pub(super) const ERROR_RECOVERY: u8 = 0x05;
-    pub(super) const WRITE_CACHE: u8 = 0x06;
-    pub(super) const QUEUES: u8 = 0x07;
-    pub(super) const INTERRUPT_COALESCING: u8 = 0x08;
-    pub(super) const INTERRUPT_VECTOR: u8 = 0x09;
-    pub(super) const WRITE_ATOMICITY: u8 = 0x0A;
-    pub(super) const EVENTS: u8 = 0x0B;
-    pub(super) const TIMESTAMP: u8 = 0x0E;
-    pub(super) const KEEP_ALIVE: u8 = 0x0F;
-    pub(super) const HOST_BEHAVIOR: u8 = 0x16;
-    pub(super) const SANITIZE: u8 = 0x17;
-    pub(super) const ENDURANCE_EVENTS: u8 = 0x18;
-    pub(super) const HOST_ID: u8 = 0x81;
-    pub(super) const WRITE_PROTECTION: u8 = 0x84;
-}
-
-/// Features of a controller for I/O.
-const OF_IO: [u8; 15] = [
-    id::ARBITRATION,
-    id::POWER,
-    id::TEMPERATURE,
-    id::ERROR_RECOVERY,
-    id::WRITE_CACHE,
-    id::QUEUES,
-    id::WRITE_ATOMICITY,
-    id::EVENTS,
-    id::TIMESTAMP,
-    id::KEEP_ALIVE,
-    id::HOST_BEHAVIOR,
-    id::SANITIZE,
-    id::ENDURANCE_EVENTS,
-    id::HOST_ID,
-    id::WRITE_PROTECTION,
-];
-/// More features of a controller for I/O whose completions bring interrupts.
-const OF_INTERRUPTS: [u8; 2] = [id::INTERRUPT_COALESCING, id::INTERRUPT_VECTOR];
-/// Features of a discovery controller.
-const OF_DISCOVERY: [u8; 2] = [id::EVENTS, id::KEEP_ALIVE];
+/// Temperature of a drive that has no sensor, in kelvin: that of a room, for hosts take 0 for one.
+const ROOM_TEMPERATURE_K: u16 = 298;
 /// Bytes of the data of Host Behavior Support.
 const HOST_BEHAVIOR_BYTES: usize = 512;
-
-/// Features that a controller of this purpose has over this transport.
-pub(super) fn known(kind: Purpose, transport: Transport) -> impl Iterator<Item = u8> + use<> {
-    let (all, interrupts): (&[u8], &[u8]) = match (kind, transport) {
-        (Purpose::Io, Transport::Pcie) => (&OF_IO, &OF_INTERRUPTS),
-        (Purpose::Io, Transport::Tcp) => (&OF_IO, &[]),
-        (Purpose::Discovery, _) => (&OF_DISCOVERY, &[]),
-    };
-    all.iter().chain(interrupts).copied()
-}
+/// Write protection until the power goes: that of a drive that is served for reading only.
+const PROTECTED_UNTIL_POWER_CYCLE: u32 = 2;
 
 /// Features of one controller.
 #[derive(Debug)]
@@ -79,7 +33,8 @@ pub(super) struct Features {
     /// Over and under temperature thresholds in kelvin; none if the host left them to the drive.
     over_k: Option<u16>,
     under_k: Option<u16>,
-    error_recovery: u32,
+    /// By namespace; that of [`ALL_NAMESPACES`] goes for the others.
+    error_recovery: BTreeMap<u32, u32>,
     /// Recommendation of the host; interrupts are never held back.
     interrupt_coalescing: u16,
     /// Interrupt vectors that are not to be coalesced.
@@ -93,17 +48,67 @@ pub(super) struct Features {
     timestamp: Option<(u64, Nanos)>,
     keep_alive_ms: u32,
     host_behavior: Vec<u8>,
-    /// Endurance Group Event Configuration of the only group; its events are those of SMART.
-    endurance_events: u32,
+    host_id: [u8; 16],
+    /// True if it came with Connect, and has 128 bits.
+    is_host_id_fixed: bool,
+}
+
+/// Feature that a command names, and the namespaces that it is about: none unless it is theirs.
+pub(super) struct FeatureTarget {
+    feature: Feature,
+    namespaces: Vec<u32>,
+}
+
+impl FeatureTarget {
+    /// The target of a Set Features command by a host with these namespaces, of which `limit` is
+    /// the largest identifier.
+    pub(super) fn of_set(
+        (feature, scope): (Feature, Scope),
+        id: u32,
+        attached: &Namespaces,
+        limit: u32,
+    ) -> Result<Self, Status> {
+        let namespaces = match (scope, id) {
+            (Scope::Namespace, ALL_NAMESPACES) => attached.iter().map(|it| it.id).collect(),
+            (Scope::Namespace, 0) => return Err(Status::INVALID_NAMESPACE),
+            (Scope::Namespace, _) => return Self::of_get((feature, scope), id, attached, limit),
+            (_, 0 | ALL_NAMESPACES) => Vec::new(),
+            _ if id <= limit => return Err(Status::NOT_OF_NAMESPACE),
+            _ => return Err(Status::INVALID_NAMESPACE),
+        };
+        Ok(Self { feature, namespaces })
+    }
+
+    /// The target of a Get Features command, likewise.
+    pub(super) fn of_get(
+        (feature, scope): (Feature, Scope),
+        id: u32,
+        attached: &Namespaces,
+        limit: u32,
+    ) -> Result<Self, Status> {
+        let namespaces = match scope {
+            Scope::Namespace if attached.get(id).is_some() => vec![id],
+            // nvme-cli asks so unless it is given a namespace.
+            Scope::Namespace
+                if feature == Feature::ErrorRecovery && [0, ALL_NAMESPACES].contains(&id) =>
+            {
+                vec![ALL_NAMESPACES]
+            }
+            Scope::Namespace if (1..=limit).contains(&id) => return Err(Status::INVALID_FIELD),
+            Scope::Namespace => return Err(Status::INVALID_NAMESPACE),
+            _ => Vec::new(),
+        };
+        Ok(Self { feature, namespaces })
+    }
 }
 
 impl Features {
-    pub(super) fn new(keep_alive_ms: u32) -> Self {
+    pub(super) fn new(keep_alive_ms: u32, host: &Host) -> Self {
         Self {
             arbitration: 0,
             over_k: None,
             under_k: None,
-            error_recovery: 0,
+            error_recovery: BTreeMap::new(),
             interrupt_coalescing: 0,
             uncoalesced: BTreeSet::new(),
             is_caching: true,
@@ -113,7 +118,8 @@ impl Features {
             timestamp: None,
             keep_alive_ms: rounded(keep_alive_ms),
             host_behavior: vec![0; HOST_BEHAVIOR_BYTES],
-            endurance_events: 0,
+            host_id: host.id,
+            is_host_id_fixed: host.transport.is_fabrics(),
         }
     }
 
@@ -140,7 +146,7 @@ impl Features {
 
     /// The critical warnings; the one for temperature follows the host's thresholds.
     pub(super) fn critical_warning(&self, health: &DriveHealth) -> u8 {
-        let Some(now) = health.composite_temperature_k else { return health.critical_warning };
+        let now = temperature_k(health);
         let is_over = self.over_k.is_some_and(|over| now >= over);
         let is_under = self.under_k.is_some_and(|under| now <= under);
         health.critical_warning | u8::from(is_over || is_under) << 1
@@ -148,118 +154,132 @@ impl Features {
 
     /// Bytes that the host sends with a Set Features command.
     pub(super) fn data_bytes(command: &Command) -> usize {
-        match low8(command.dword(10)) {
-            id::TIMESTAMP => 8,
-            id::HOST_BEHAVIOR => HOST_BEHAVIOR_BYTES,
+        match repertoire::feature(low8(command.dword(10))) {
+            Some(Feature::Timestamp) => 8,
+            Some(Feature::HostBehavior) => HOST_BEHAVIOR_BYTES,
+            Some(Feature::HostId) => host_id_bytes(command),
+            Some(Feature::ErrorInjection) => error_injection::bytes(command.dword(11)),
             _ => 0,
         }
     }
 
+    /// The value of a feature, as Get Features has it.
     pub(super) fn get(
         &self,
         context: &Context<'_>,
         command: &Command,
-        known: impl Iterator<Item = u8>,
-        host_id: &[u8; 16],
+        target: &FeatureTarget,
     ) -> Result<CommandCompletion, Status> {
-        let feature = low8(command.dword(10));
-        check_known(known, feature)?;
-        match command.dword(10) >> 8 & 7 {
-            0 => self.current(context, command, host_id),
-            // Default and saved value; nothing is saved, so they are the same.
-            1 | 2 => Self::new(self.keep_alive_ms).current(context, command, host_id),
-            // Capabilities: changeable, and not a property of one namespace.
-            3 => Ok(CommandCompletion::value(match feature {
-                id::HOST_ID => 0_u32,
-                id::WRITE_PROTECTION => 1 << 2 | 1 << 1,
-                _ => 1 << 2,
-            })),
-            _ => Err(Status::INVALID_FIELD),
-        }
-    }
-
-    fn current(
-        &self,
-        context: &Context<'_>,
-        command: &Command,
-        host_id: &[u8; 16],
-    ) -> Result<CommandCompletion, Status> {
-        let value = match low8(command.dword(10)) {
-            id::ARBITRATION => self.arbitration,
-            // Of a sanitize NODRM: one that is to leave blocks allocated is refused, not changed.
-            id::POWER | id::SANITIZE => 0,
-            id::TEMPERATURE => self.threshold(context, command.dword(11))?.into(),
-            id::ERROR_RECOVERY => self.error_recovery,
-            id::WRITE_CACHE => {
+        let of = target.namespaces.first().copied().unwrap_or(0);
+        let value = match target.feature {
+            Feature::Arbitration => self.arbitration,
+            Feature::Power => 0,
+            Feature::Sanitize => u32::from(context.drive.answers_no_deallocate()),
+            Feature::Temperature => self.threshold(context, command.dword(11))?.into(),
+            Feature::ErrorRecovery => {
+                let own = self.error_recovery.get(&of);
+                own.or_else(|| self.error_recovery.get(&ALL_NAMESPACES)).copied().unwrap_or(0)
+            }
+            Feature::WriteCache => {
                 let is_through = context.drive.operations().health().is_write_through;
                 u32::from(self.is_caching && !is_through)
             }
-            id::QUEUES => queues_value(self.queues),
-            id::INTERRUPT_COALESCING => self.interrupt_coalescing.into(),
-            id::INTERRUPT_VECTOR => {
+            Feature::Queues => queues_value(self.queues),
+            Feature::InterruptCoalescing => self.interrupt_coalescing.into(),
+            Feature::InterruptVector => {
                 let vector = vector(command.dword(11))?;
                 u32::from(vector) | u32::from(self.uncoalesced.contains(&vector)) << 16
             }
-            id::WRITE_ATOMICITY => self.write_atomicity,
-            id::EVENTS => self.events,
-            id::TIMESTAMP => return Ok(CommandCompletion::data(self.timestamp_data(context.now))),
-            id::KEEP_ALIVE => self.keep_alive_ms,
-            id::HOST_BEHAVIOR => return Ok(CommandCompletion::data(self.host_behavior.clone())),
-            id::ENDURANCE_EVENTS if low16(command.dword(11)) == 1 => self.endurance_events,
-            id::WRITE_PROTECTION => protection(context, command.namespace())?,
-            // Fabrics know identifiers of 128 bits alone.
-            id::HOST_ID if command.dword(11) & 1 == 1 => {
-                return Ok(CommandCompletion::data(host_id.to_vec()));
+            Feature::WriteAtomicity => self.write_atomicity,
+            Feature::Events => self.events,
+            Feature::Timestamp => {
+                return Ok(CommandCompletion::data(self.timestamp_data(context.now)));
             }
-            _ => return Err(Status::INVALID_FIELD),
+            Feature::KeepAlive => self.keep_alive_ms,
+            Feature::HostBehavior => {
+                return Ok(CommandCompletion::data(self.host_behavior.clone()));
+            }
+            Feature::EnduranceEvents => {
+                check_group(command.dword(11))?;
+                context.drive.endurance_events()
+            }
+            Feature::WriteProtection => protection(context, of)?,
+            Feature::ErrorInjection => {
+                return Ok(error_injection::get(context.drive.operations()));
+            }
+            Feature::HostId => {
+                let bytes = host_id_bytes(command);
+                if self.is_host_id_fixed && bytes < self.host_id.len() {
+                    return Err(Status::INVALID_FIELD);
+                }
+                return Ok(CommandCompletion::data(self.host_id[..bytes].to_vec()));
+            }
         };
         Ok(CommandCompletion::value(value))
     }
 
+    /// Sets a feature; `has_queues` is true if the host has I/O queues.
     pub(super) fn set(
         &mut self,
         context: &Context<'_>,
         command: &Command,
-        (known, has_queues): (impl Iterator<Item = u8>, bool),
+        (target, has_queues): (&FeatureTarget, bool),
         data: &[u8],
     ) -> Result<CommandCompletion, Status> {
-        let feature = low8(command.dword(10));
-        check_known(known, feature)?;
-        if command.dword(10) >> 31 == 1 {
-            return Err(Status::NOT_SAVEABLE);
-        }
         let value = command.dword(11);
-        match feature {
-            id::ARBITRATION => self.arbitration = value,
+        match target.feature {
+            Feature::Arbitration => self.arbitration = value,
             // 0 is the only power state.
-            id::POWER if low8(value) << 3 == 0 => {}
-            id::TEMPERATURE => self.set_threshold(value)?,
+            Feature::Power if low8(value) << 3 == 0 => {}
+            Feature::Power => return Err(Status::INVALID_FIELD),
+            Feature::Temperature => self.set_threshold(value)?,
             // DULBE: reads of deallocated blocks return zeroes, never an error.
-            id::ERROR_RECOVERY if value & 1 << 16 == 0 => self.error_recovery = value,
-            id::WRITE_CACHE => self.is_caching = value & 1 == 1,
-            id::QUEUES => return self.set_queues(value, has_queues),
-            id::INTERRUPT_COALESCING => self.interrupt_coalescing = low16(value),
-            id::INTERRUPT_VECTOR if value >> 16 & 1 == 1 => {
+            Feature::ErrorRecovery if value & 1 << 16 != 0 => return Err(Status::INVALID_FIELD),
+            Feature::ErrorRecovery => {
+                if command.namespace() == ALL_NAMESPACES {
+                    self.error_recovery.clear();
+                }
+                self.error_recovery.insert(command.namespace(), value);
+            }
+            Feature::WriteCache => self.is_caching = value & 1 == 1,
+            Feature::Queues => return self.set_queues(value, has_queues),
+            Feature::InterruptCoalescing => self.interrupt_coalescing = low16(value),
+            Feature::InterruptVector if value >> 16 & 1 == 1 => {
                 self.uncoalesced.insert(vector(value)?);
             }
-            id::INTERRUPT_VECTOR => {
+            Feature::InterruptVector => {
                 self.uncoalesced.remove(&vector(value)?);
             }
-            id::WRITE_ATOMICITY => self.write_atomicity = value & 1,
-            id::EVENTS => self.events = value & event::SUPPORTED,
-            id::TIMESTAMP => {
+            Feature::WriteAtomicity => self.write_atomicity = value & 1,
+            Feature::Events => self.events = value & event::SUPPORTED,
+            Feature::Timestamp => {
                 let set_ms = u64_at(data, 0) & 0xFFFF_FFFF_FFFF;
                 self.timestamp = Some((set_ms, context.now));
             }
-            id::KEEP_ALIVE => self.keep_alive_ms = rounded(value),
-            id::HOST_BEHAVIOR => self.host_behavior.copy_from_slice(data),
-            id::SANITIZE if value & 1 == 0 => {}
-            id::ENDURANCE_EVENTS if low16(value) == 1 => self.endurance_events = value,
-            id::WRITE_PROTECTION => protect(context, command.namespace(), value & 7)?,
-            id::HOST_ID => return Err(Status::COMMAND_SEQUENCE),
-            _ => return Err(Status::INVALID_FIELD),
+            Feature::KeepAlive => self.keep_alive_ms = rounded(value),
+            Feature::HostBehavior => self.set_host_behavior(data)?,
+            Feature::Sanitize => context.drive.answer_no_deallocate(value & 1 == 1),
+            Feature::EnduranceEvents => {
+                check_group(value)?;
+                context.drive.set_endurance_events(value);
+            }
+            Feature::ErrorInjection => error_injection::set(context.drive.operations(), data)?,
+            Feature::WriteProtection => protect(context, &target.namespaces, value & 7)?,
+            Feature::HostId if self.is_host_id_fixed => return Err(Status::COMMAND_SEQUENCE),
+            Feature::HostId => self.host_id[..data.len()].copy_from_slice(data),
         }
         Ok(CommandCompletion::value(0_u32))
+    }
+
+    /// Host Behavior Support: Command Retry Delays alone; neither extended telemetry nor formats
+    /// of blocks and of Copy beyond the first ones.
+    fn set_host_behavior(&mut self, data: &[u8]) -> Result<(), Status> {
+        let [is_delayed, rest @ ..] = data else { return Err(Status::INVALID_FIELD) };
+        if *is_delayed > 1 || rest.iter().any(|byte| *byte != 0) {
+            return Err(Status::INVALID_FIELD);
+        }
+        self.host_behavior.copy_from_slice(data);
+        Ok(())
     }
 
     /// Number of queues: as many of each kind as the host asks for, within limits.
@@ -309,23 +329,62 @@ impl Features {
     }
 }
 
-/// Namespace Write Protection state: 0 for none, 1 for protected.
+/// The composite temperature in kelvin.
+pub(super) fn temperature_k(health: &DriveHealth) -> u16 {
+    health.composite_temperature_k.unwrap_or(ROOM_TEMPERATURE_K)
+}
+
+/// Capabilities of a feature, as Get Features has them: whether a host may change it, and whether
+/// each namespace has its own. None is saved.
+pub(super) fn uses(context: &Context<'_>, (feature, scope): (Feature, Scope), host: &Host) -> u32 {
+    let is_changeable = match feature {
+        Feature::HostId => !host.transport.is_fabrics(),
+        Feature::WriteProtection => context.drive.operations().is_operable(),
+        _ => true,
+    };
+    u32::from(is_changeable) << 2 | u32::from(scope == Scope::Namespace) << 1
+}
+
+/// States of Namespace Write Protection (NWPC): those that hosts set and take back, and the one of
+/// a drive that is served for reading only.
+pub(super) fn protections(operations: &dyn device::Operations) -> u8 {
+    if operations.is_operable() { 1 } else { 1 << 1 | 1 }
+}
+
+/// Namespace Write Protection state: 0 for none, 1 for protected by a host.
 fn protection(context: &Context<'_>, id: u32) -> Result<u32, Status> {
-    context.drive.directory().all().get(id).ok_or(Status::INVALID_NAMESPACE)?;
+    let all = context.drive.directory().all();
+    if all.get(id).ok_or(Status::INVALID_NAMESPACE)?.is_read_only {
+        return Ok(PROTECTED_UNTIL_POWER_CYCLE);
+    }
     let protection = context.drive.operations().protection(id);
     Ok(u32::from(protection == Protection::ByHost))
 }
 
 /// Sets that state; what ends with the power, or never, is not offered.
-fn protect(context: &Context<'_>, id: u32, state: u32) -> Result<(), Status> {
-    if state > 1 {
-        return Err(Status::INVALID_FIELD);
+fn protect(context: &Context<'_>, namespaces: &[u32], state: u32) -> Result<(), Status> {
+    for id in namespaces {
+        let now = protection(context, *id)?;
+        if now == PROTECTED_UNTIL_POWER_CYCLE && state <= now {
+            return if state == now { Ok(()) } else { Err(Status::NOT_CHANGEABLE) };
+        }
+        if state > 1 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let done = context.drive.operations().protect(*id, state == 1);
+        done.map_err(|error| refusal(&error))?;
     }
-    context.drive.operations().protect(id, state == 1).map_err(|error| refusal(&error))
+    Ok(())
 }
 
-fn check_known(mut known: impl Iterator<Item = u8>, feature: u8) -> Result<(), Status> {
-    if known.any(|it| it == feature) { Ok(()) } else { Err(Status::INVALID_FIELD) }
+/// Bytes of a Host Identifier: of 128 bits (EXHID) or 64.
+fn host_id_bytes(command: &Command) -> usize {
+    if command.dword(11) & 1 == 1 { 16 } else { 8 }
+}
+
+/// Checks that a command names the only endurance group.
+fn check_group(value: u32) -> Result<(), Status> {
+    if low16(value) == 1 { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
 /// The interrupt vector that a command names, if the controller has it.

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use device::{Operations, Protection};
 
-use super::command::Command;
+use super::command::{AdminCommand, Command};
 use super::context::{CommandCompletion, Context};
 use super::controller::Controller;
 use super::drive::DISCOVERY_NQN;
 use super::error_log;
 use super::event;
+use super::feature::protections;
 use super::host::Purpose;
 use super::io::SOURCES_MAX;
 use super::namespace::{ALL_NAMESPACES, Namespace};
 use super::property::{QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION};
+use super::repertoire::{Feature, IdentifyStructure, Repertoire};
 use super::status::Status;
 use super::tcp::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};
 use super::transport::{TRANSFER_BYTES_MAX, TRANSFER_PAGES_LOG2, VENDOR};
@@ -29,6 +31,8 @@ pub(super) const BLOCK_FORMATS: [u8; 2] = [9, 12];
 pub(super) const SANITIZE_CAPABILITIES: u32 = 1 << 30 | 1 << 29 | 1 << 1;
 /// Number of the NVM command set.
 const NVM_COMMAND_SET: u8 = 0;
+/// UUID of what is of OCP ([ocp-nvme-2021]), by which its tools know the drive.
+const OCP_UUID: [u8; 16] = 0xC194_D55B_E094_4794_A21D_2999_8F56_BE6F_u128.to_be_bytes();
 /// Bytes of a drive's page; a write of whole pages needs no read before it.
 const PAGE_BYTES: u64 = 4096;
 
@@ -38,46 +42,65 @@ pub(super) fn identify(
     context: &Context<'_>,
     command: &Command,
 ) -> Result<CommandCompletion, Status> {
-    let kind = controller.kind();
-    let structure = low8(command.dword(10));
+    let structure = controller.repertoire().structure(low8(command.dword(10)));
     let command_set = low8(command.dword(11) >> 24);
     let id = command.namespace();
     let operations = context.drive.operations();
-    let data = match (kind, structure) {
-        (_, 0x01) => of_controller(controller, context),
-        (Purpose::Discovery, _) => return Err(Status::INVALID_FIELD),
+    let data = match structure.ok_or(Status::INVALID_FIELD)? {
+        IdentifyStructure::Controller => of_controller(controller, context),
         // Capabilities common to all namespaces, where hosts manage namespaces.
-        (_, 0x00) if id == ALL_NAMESPACES && operations.is_operable() => common(),
-        (_, 0x00) => match attached(controller, context, id)? {
+        IdentifyStructure::Namespace if id == ALL_NAMESPACES && operations.is_operable() => {
+            common()
+        }
+        IdentifyStructure::Namespace => match attached(controller, context, id)? {
             Some(namespace) => of_namespace(&namespace, operations),
             None => Structure::new(IDENTIFY_BYTES),
         },
-        (_, 0x11) => of_namespace(found(context, id)?.as_ref(), operations),
-        (_, 0x03) => descriptors(active(controller, context, id)?.as_ref()),
-        (_, 0x05..=0x07) if command_set != NVM_COMMAND_SET => return Err(Status::INVALID_FIELD),
+        IdentifyStructure::AllocatedNamespace => match allocated(context, id)? {
+            Some(namespace) => of_namespace(&namespace, operations),
+            None => Structure::new(IDENTIFY_BYTES),
+        },
+        IdentifyStructure::Descriptors => descriptors(active(controller, context, id)?.as_ref()),
+        IdentifyStructure::NvmNamespace
+        | IdentifyStructure::NvmController
+        | IdentifyStructure::NvmActiveNamespaces
+            if command_set != NVM_COMMAND_SET =>
+        {
+            return Err(Status::INVALID_FIELD);
+        }
         // Nothing beyond the base structure: no protection information, no metadata.
-        (_, 0x05) => active(controller, context, id).map(|_| Structure::new(IDENTIFY_BYTES))?,
+        IdentifyStructure::NvmNamespace => {
+            active(controller, context, id).map(|_| Structure::new(IDENTIFY_BYTES))?
+        }
         // No limits of Verify, Write Zeroes and Dataset Management but those of the commands.
-        (_, 0x06) => Structure::new(IDENTIFY_BYTES),
-        (_, 0x02 | 0x07) => {
+        IdentifyStructure::NvmController => Structure::new(IDENTIFY_BYTES),
+        IdentifyStructure::ActiveNamespaces | IdentifyStructure::NvmActiveNamespaces => {
             let ids: Vec<u32> = controller.namespaces(context).iter().map(|it| it.id).collect();
             listed(&ids, id)?
         }
-        (_, 0x10) => {
+        IdentifyStructure::AllocatedNamespaces => {
             let ids: Vec<u32> = context.drive.directory().all().iter().map(|it| it.id).collect();
             listed(&ids, id)?
         }
-        (_, 0x08) => independent(found(context, id)?.as_ref(), operations),
-        (_, 0x12) => {
-            found(context, id)?;
+        IdentifyStructure::IndependentNamespace => match attached(controller, context, id)? {
+            Some(namespace) => independent(&namespace, operations),
+            None => Structure::new(IDENTIFY_BYTES),
+        },
+        IdentifyStructure::AttachedControllers => {
+            allocated(context, id)?.ok_or(Status::INVALID_NAMESPACE)?;
             let ids = attached_controllers(context, id);
             controllers(&ids, low16(command.dword(10) >> 16))
         }
-        (_, 0x13) => {
+        IdentifyStructure::Controllers => {
             let ids = context.drive.controller_ids();
             controllers(&ids, low16(command.dword(10) >> 16))
         }
-        (_, 0x19) => {
+        IdentifyStructure::Uuids => {
+            let mut uuids = Structure::new(IDENTIFY_BYTES);
+            uuids.put(48, &OCP_UUID);
+            uuids
+        }
+        IdentifyStructure::EnduranceGroups => {
             let mut groups = Structure::new(IDENTIFY_BYTES);
             if low16(command.dword(11)) <= 1 {
                 groups.put_u16(0, 1);
@@ -85,19 +108,20 @@ pub(super) fn identify(
             }
             groups
         }
-        (_, 0x1C) => {
+        IdentifyStructure::CommandSets => {
             let mut sets = Structure::new(IDENTIFY_BYTES);
             sets.put_u64(0, 1 << NVM_COMMAND_SET);
             sets
         }
-        _ => return Err(Status::INVALID_FIELD),
     };
     Ok(CommandCompletion::data(data.into_bytes()))
 }
 
-/// A namespace of the drive.
-fn found(context: &Context<'_>, id: u32) -> Result<Arc<Namespace>, Status> {
-    context.drive.directory().all().get(id).cloned().ok_or(Status::INVALID_NAMESPACE)
+/// A namespace of the drive, if there is one of this identifier.
+fn allocated(context: &Context<'_>, id: u32) -> Result<Option<Arc<Namespace>>, Status> {
+    let is_valid = (1..=context.drive.namespace_max()).contains(&id);
+    let found = context.drive.directory().all().get(id).cloned();
+    if is_valid || found.is_some() { Ok(found) } else { Err(Status::INVALID_NAMESPACE) }
 }
 
 /// A namespace of the drive, if it is attached to the host.
@@ -127,8 +151,8 @@ fn active(
 fn attached_controllers(context: &Context<'_>, id: u32) -> Vec<u16> {
     let drive = context.drive;
     let is_attached = |controller: &u16| {
-        let hosts = drive.hosts_of(&[*controller]).unwrap_or_default();
-        hosts.iter().any(|host| drive.directory().is_attached(id, host))
+        let found = drive.host_controllers(&[*controller]).unwrap_or_default();
+        found.iter().any(|of| drive.directory().is_attached(id, of))
     };
     drive.controller_ids().into_iter().filter(is_attached).collect()
 }
@@ -145,48 +169,50 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_padded(4, 20, &format!("{:016x}", identity.number));
     it.put_padded(24, 40, &identity.model);
     it.put_padded(64, 8, &identity.firmware);
-    // CMIC: the subsystem may have several controllers.
-    it.put_u8(76, if is_io { 1 << 1 } else { 0 });
+    // CMIC: the subsystem may have several controllers, and has several ports.
+    let has_ports = u8::from(drive.ports().len() > 1);
+    it.put_u8(76, if is_io { 1 << 1 | has_ports } else { 0 });
     it.put_u8(77, TRANSFER_PAGES_LOG2);
     it.put_u16(78, controller.id());
     it.put_u32(80, VERSION);
-    // CTRATT: host identifiers of 128 bits; endurance groups.
-    it.put_u32(96, if is_io { 1 << 4 | 1 } else { 1 });
+    // CTRATT: host identifiers of 128 bits; endurance groups, a list of UUIDs.
+    it.put_u32(96, if is_io { 1 << 9 | 1 << 4 | 1 } else { 1 });
     it.put_u8(111, if is_io { 1 } else { 2 });
-    // LPA: long log pages.
-    it.put_u8(261, 1 << 2);
+    let repertoire = controller.repertoire();
+    it.put_u16(256, repertoire.optional_admin_commands());
+    it.put_u8(261, repertoire.log_attributes());
+    // KAS: a second.
+    it.put_u16(320, if repertoire.has_command(AdminCommand::KeepAlive) { 10 } else { 0 });
     if controller.transport().is_fabrics() {
         of_fabrics(&mut it, is_io);
     }
     it.put_terminated(768, 256, if is_io { drive.nqn() } else { DISCOVERY_NQN });
     if is_io {
         it.put_u32(92, event::NAMESPACE_NOTICES);
-        of_io_controller(&mut it, context, controller.transport().is_fabrics());
+        of_io_controller(&mut it, context, repertoire);
     }
     it
 }
 
 /// Fields of a controller for I/O only.
-fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool) {
+fn of_io_controller(it: &mut Structure, context: &Context<'_>, repertoire: Repertoire) {
     let drive = context.drive;
     let operations = drive.operations();
     let (health, space) = (operations.health(), operations.space());
     // CRDT1: a tenth of a second.
     it.put_u16(128, 1);
-    // OACS: a doorbell buffer, where there are doorbells.
-    let buffer = if is_fabrics { 0 } else { 1 << 8 };
-    if operations.is_operable() {
-        // OACS: self-test, namespace management, Format NVM. FNA: a secure erase is of all
-        // namespaces.
-        it.put_u16(256, buffer | 1 << 4 | 1 << 3 | 1 << 1);
+    if repertoire.has_command(AdminCommand::FormatNvm) {
+        // FNA: a secure erase is of all namespaces.
         it.put_u8(524, 1 << 1);
-        it.put_u32(328, SANITIZE_CAPABILITIES);
-    } else {
-        it.put_u16(256, buffer | 1 << 4);
     }
-    // EDSTT: a minute, which is not estimated from the drive. DSTO: one self-test at a time.
-    it.put_u16(316, 1);
-    it.put_u8(318, 1);
+    if repertoire.has_command(AdminCommand::Sanitize) {
+        it.put_u32(328, SANITIZE_CAPABILITIES);
+    }
+    if repertoire.has_command(AdminCommand::DeviceSelfTest) {
+        // EDSTT: a minute, which is not estimated from the drive. DSTO: one self-test at a time.
+        it.put_u16(316, 1);
+        it.put_u8(318, 1);
+    }
     // ENDGIDMAX: the drive is one endurance group. PELS: at most 64 KiB of persistent events.
     it.put_u16(340, 1);
     it.put_u32(352, 1);
@@ -195,9 +221,6 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool)
     it.put_u8(259, u8::try_from(event::HELD_MAX - 1).expect("a few"));
     // FRMW: one slot, which is read-only.
     it.put_u8(260, 1 << 1 | 1);
-    // LPA: commands supported and effects, long log pages, telemetry, persistent events, lists of
-    // pages and features.
-    it.put_u8(261, 1 << 5 | 1 << 4 | 1 << 3 | 1 << 2 | 1 << 1);
     it.put_u8(262, u8::try_from(error_log::ENTRIES - 1).expect("a few"));
     it.put_u16(266, health.warning_temperature_k.unwrap_or(0));
     it.put_u16(268, health.critical_temperature_k.unwrap_or(0));
@@ -209,14 +232,12 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool)
     // NN and MNAN.
     it.put_u32(516, drive.namespace_max());
     it.put_u32(540, drive.namespace_max());
-    // NWPC: write protection that hosts set and take back.
-    it.put_u8(531, u8::from(operations.is_operable()));
+    if repertoire.has_feature(Feature::WriteProtection) {
+        it.put_u8(531, protections(operations));
+    }
     // OCFS: the first format of Copy.
     it.put_u16(534, 1);
-    // ONCS: Compare, Write Uncorrectable, Dataset Management, Write Zeroes, Select, Timestamp,
-    // Verify, Copy.
-    let uncorrectable = if operations.is_operable() { 1 << 1 } else { 0 };
-    it.put_u16(520, 1 << 8 | 1 << 7 | 1 << 6 | 1 << 4 | 1 << 3 | 1 << 2 | uncorrectable | 1);
+    it.put_u16(520, repertoire.optional_io_commands());
     // VWC: a volatile write cache, unless writes are durable, and flushes of all namespaces.
     it.put_u8(525, 3 << 1 | u8::from(!health.is_write_through));
     // AWUN and AWUPF: one block, whatever its size; namespaces tell more.
@@ -225,8 +246,6 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool)
 /// Fields of controllers that are reached by fabrics.
 fn of_fabrics(it: &mut Structure, is_io: bool) {
     const { assert!(ADMIN_CAPSULE_DATA_BYTES >= 8192 && QUEUES_MAX > 0) }
-    // KAS: a second.
-    it.put_u16(320, 10);
     it.put_u16(514, low16(QUEUE_ENTRIES_MAX));
     // SGLS: SGLs of any length, with offsets in capsules, and of the transport.
     it.put_u32(536, 1 << 21 | 1 << 20 | 1);
@@ -273,7 +292,7 @@ fn of_namespace(namespace: &Namespace, operations: &dyn Operations) -> Structure
     let has_pages = namespace.device().atomic_bytes() >= PAGE_BYTES;
     put_formats(&mut it, has_pages || operations.is_operable());
     it.put_u8(26, u8::from(block_bytes == PAGE_BYTES));
-    it.put_u8(30, 1);
+    it.put_u8(30, sharing(namespace));
     // DLFEAT: deallocated blocks read as zeroes; Write Zeroes may deallocate.
     it.put_u8(33, 1 << 3 | 1);
     // NAWUN and NAWUPF, and their boundaries NABSN and NABSPF; NABO is 0.
@@ -293,7 +312,14 @@ fn of_namespace(namespace: &Namespace, operations: &dyn Operations) -> Structure
     // NSATTR: write-protected. ENDGID: of the only endurance group.
     it.put_u8(99, u8::from(is_protected(namespace, operations)));
     it.put_u16(102, 1);
+    it.put(104, &namespace.nguid);
+    it.put(120, &namespace.eui64);
     it
+}
+
+/// Multi-path and sharing capabilities (NMIC): whether several controllers may have it.
+fn sharing(namespace: &Namespace) -> u8 {
+    u8::from(!namespace.is_private)
 }
 
 fn is_protected(namespace: &Namespace, operations: &dyn Operations) -> bool {
@@ -302,10 +328,10 @@ fn is_protected(namespace: &Namespace, operations: &dyn Operations) -> bool {
 
 fn independent(namespace: &Namespace, operations: &dyn Operations) -> Structure {
     let mut it = Structure::new(IDENTIFY_BYTES);
-    // NMIC: shared between controllers.
-    it.put_u8(1, 1);
+    it.put_u8(1, sharing(namespace));
     it.put_u8(8, u8::from(is_protected(namespace, operations)));
-    it.put_u16(10, 1);
+    // ENDGID: of the only endurance group.
+    it.put_u16(12, 1);
     // NSTAT: ready.
     it.put_u8(14, 1);
     it
@@ -324,13 +350,21 @@ fn listed(ids: &[u32], after: u32) -> Result<Structure, Status> {
     Ok(it)
 }
 
-/// Namespace Identification Descriptors: UUID and command set.
+/// Namespace Identification Descriptors: UUID, NGUID, EUI64 and command set.
 fn descriptors(namespace: &Namespace) -> Structure {
     let mut it = Structure::new(IDENTIFY_BYTES);
-    it.put(0, &[3, 16]);
-    it.put(4, &namespace.uuid);
-    it.put(20, &[4, 1]);
-    it.put_u8(24, NVM_COMMAND_SET);
+    let described: [(u8, &[u8]); 4] = [
+        (3, &namespace.uuid),
+        (2, &namespace.nguid),
+        (1, &namespace.eui64),
+        (4, &[NVM_COMMAND_SET]),
+    ];
+    let mut at = 0;
+    for (kind, bytes) in described {
+        it.put(at, &[kind, u8::try_from(bytes.len()).expect("at most 16")]);
+        it.put(at + 4, bytes);
+        at += 4 + bytes.len();
+    }
     it
 }
 

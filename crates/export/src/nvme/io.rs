@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 use blockio::Op;
 use device::{DeviceError, Durability, OperationError, Operations, Work};
 
-use super::command::{Command, nvm};
+use super::command::{Command, IoCommand};
 use super::namespace::{ALL_NAMESPACES, Namespace, Namespaces};
+use super::repertoire::Repertoire;
 use super::status::Status;
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
@@ -68,22 +69,26 @@ impl Io {
     ///
     /// # Errors
     /// Fails with the status that the command is to be completed with.
-    pub(super) fn parse(command: &Command, namespaces: &Namespaces) -> Result<Self, Status> {
+    pub(super) fn parse(
+        command: &Command,
+        repertoire: Repertoire,
+        namespaces: &Namespaces,
+    ) -> Result<Self, Status> {
         if command.fuse() != 0 {
             return Err(Status::INVALID_FIELD);
         }
         let dword = command.dword(12);
-        let kind = match command.opcode() {
-            nvm::READ => IoKind::Read,
-            nvm::WRITE => IoKind::Write,
-            nvm::COMPARE => IoKind::Compare,
-            nvm::VERIFY => IoKind::Verify,
-            nvm::WRITE_ZEROES => IoKind::WriteZeroes(dword & DEALLOCATE != 0),
-            nvm::DATASET_MANAGEMENT => IoKind::Manage(command.dword(11) & 1 << 2 != 0),
-            nvm::FLUSH => IoKind::Flush,
-            nvm::WRITE_UNCORRECTABLE => IoKind::WriteUncorrectable,
-            nvm::COPY => IoKind::Copy(sources(dword)?),
-            _ => return Err(Status::INVALID_OPCODE),
+        let kind = match repertoire.io_command(command.opcode()) {
+            Some(IoCommand::Read) => IoKind::Read,
+            Some(IoCommand::Write) => IoKind::Write,
+            Some(IoCommand::Compare) => IoKind::Compare,
+            Some(IoCommand::Verify) => IoKind::Verify,
+            Some(IoCommand::WriteZeroes) => IoKind::WriteZeroes(dword & DEALLOCATE != 0),
+            Some(IoCommand::DatasetManagement) => IoKind::Manage(command.dword(11) & 1 << 2 != 0),
+            Some(IoCommand::Flush) => IoKind::Flush,
+            Some(IoCommand::WriteUncorrectable) => IoKind::WriteUncorrectable,
+            Some(IoCommand::Copy) => IoKind::Copy(sources(dword)?),
+            None => return Err(Status::INVALID_OPCODE),
         };
         let id = command.namespace();
         if kind == IoKind::Flush && id == ALL_NAMESPACES {

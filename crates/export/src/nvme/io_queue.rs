@@ -19,7 +19,8 @@ use super::counters::QueueCounters;
 use super::error_log::FailedCommand;
 use super::io::{Io, IoFailure, IoKind, asked_of_ranges};
 use super::lock::locked;
-use super::namespace::{Namespace, Namespaces, View};
+use super::namespace::{HostController, Namespace, Namespaces, View};
+use super::repertoire::Repertoire;
 use super::status::Status;
 use super::subsystem::Subsystem;
 use crate::PacedCommand;
@@ -28,7 +29,8 @@ use crate::PacedCommand;
 pub(super) struct IoQueue {
     number: u16,
     controller: Arc<Mutex<Controller>>,
-    host: String,
+    repertoire: Repertoire,
+    of: HostController,
     link: Arc<Link>,
     counters: Arc<QueueCounters>,
     view: View,
@@ -67,15 +69,15 @@ impl FlushScope {
 impl IoQueue {
     /// A queue of a controller that was just connected.
     pub(super) fn new(number: u16, controller: Arc<Mutex<Controller>>) -> Self {
-        let (host, link, counters) = {
-            let controller = locked(&controller);
-            let host = controller.host().to_owned();
-            (host, Arc::clone(controller.link()), controller.counters(number))
-        };
+        let found = locked(&controller);
+        let (repertoire, of) = (found.repertoire(), found.host_controller());
+        let (link, counters) = (Arc::clone(found.link()), found.counters(number));
+        drop(found);
         Self {
             number,
             controller,
-            host,
+            repertoire,
+            of,
             link,
             counters,
             view: View::default(),
@@ -99,8 +101,8 @@ impl IoQueue {
     /// # Errors
     /// Fails with the status that the command is to be completed with.
     pub(super) fn parse(&mut self, command: &Command, subsystem: &Subsystem) -> Result<Io, Status> {
-        let namespaces = subsystem.drive().directory().refresh(&mut self.view, &self.host);
-        Io::parse(command, namespaces).map_err(|status| {
+        let namespaces = subsystem.drive().directory().refresh(&mut self.view, &self.of);
+        Io::parse(command, self.repertoire, namespaces).map_err(|status| {
             // One that is there, but not attached, is no field that is right here.
             let is_there =
                 || subsystem.drive().directory().all().get(command.namespace()).is_some();

@@ -6,9 +6,11 @@
 //!   Sanitize, Device Self-test ──► begun: completed at once; their logs report the progress
 //! ```
 
-use device::{EventKind, Exit, FormatRequest, FormatResult, SelfTest, Work};
+use device::{
+    EventKind, Exit, FormatRequest, FormatResult, NamespaceRequest, SanitizeRequest, SelfTest, Work,
+};
 
-use super::command::{Command, admin};
+use super::command::{AdminCommand, Command};
 use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
 use super::identify::{BLOCK_FORMATS, IDENTIFY_BYTES};
@@ -17,13 +19,17 @@ use super::namespace::{ALL_NAMESPACES, AttachmentError};
 use super::status::Status;
 use super::wire::{low8, u16_at, u64_at};
 
+/// Bit of Sanitize: blocks are to stay allocated.
+const NO_DEALLOCATE: u32 = 1 << 9;
 /// Most entries of a Controller List.
 const LISTED_MAX: u16 = 2047;
 
 /// Bytes that the host sends with one of these commands.
-pub(super) fn data_bytes(command: &Command) -> usize {
-    match (command.opcode(), command.dword(10) & 0xF) {
-        (admin::NAMESPACE_MANAGEMENT, 0) | (admin::NAMESPACE_ATTACHMENT, _) => IDENTIFY_BYTES,
+pub(super) fn data_bytes(kind: AdminCommand, command: &Command) -> usize {
+    match (kind, command.dword(10) & 0xF) {
+        (AdminCommand::NamespaceManagement, 0) | (AdminCommand::NamespaceAttachment, _) => {
+            IDENTIFY_BYTES
+        }
         _ => 0,
     }
 }
@@ -32,15 +38,11 @@ pub(super) fn data_bytes(command: &Command) -> usize {
 pub(super) fn manage(
     controller: &mut Controller,
     context: &Context<'_>,
-    command: &Command,
+    (kind, command): (AdminCommand, &Command),
     data: &[u8],
 ) -> Outcome {
-    let operations = context.drive.operations();
-    if !operations.is_operable() && command.opcode() != admin::DEVICE_SELF_TEST {
-        return Outcome::Completed(Status::INVALID_OPCODE.into());
-    }
-    let done = match command.opcode() {
-        admin::FORMAT_NVM => match format(context, command) {
+    let done = match kind {
+        AdminCommand::FormatNvm => match format(context, command) {
             Ok(result) => {
                 controller.hold_format(command.id(), result);
                 note(controller, context, command, "format");
@@ -48,28 +50,27 @@ pub(super) fn manage(
             }
             Err(status) => Err(status),
         },
-        admin::SANITIZE => sanitize(context, command),
-        admin::NAMESPACE_MANAGEMENT => namespace_management(context, command, data),
-        admin::NAMESPACE_ATTACHMENT => attachment(context, command, data),
+        AdminCommand::Sanitize => sanitize(context, command),
+        AdminCommand::NamespaceManagement => namespace_management(context, command, data),
+        AdminCommand::NamespaceAttachment => attachment(context, command, data),
         _ => self_test(context, command),
     };
     if done.is_ok() {
-        note(controller, context, command, word(command));
+        note(controller, context, command, word(kind, command));
     }
     done.into()
 }
 
 /// The command in the drive's history, after "asked to ".
-fn word(command: &Command) -> &'static str {
-    let select = command.dword(10) & 0xF;
-    match (command.opcode(), select) {
-        (admin::SANITIZE, 1) => "exit the failure mode of a sanitize of",
-        (admin::SANITIZE, _) => "sanitize",
-        (admin::NAMESPACE_MANAGEMENT, 0) => "create a namespace of",
-        (admin::NAMESPACE_MANAGEMENT, _) => "delete",
-        (admin::NAMESPACE_ATTACHMENT, 0) => "attach",
-        (admin::NAMESPACE_ATTACHMENT, _) => "detach",
-        (admin::DEVICE_SELF_TEST, 0xF) => "abort the self-test of",
+fn word(kind: AdminCommand, command: &Command) -> &'static str {
+    match (kind, command.dword(10) & 0xF) {
+        (AdminCommand::Sanitize, 1) => "exit the failure mode of a sanitize of",
+        (AdminCommand::Sanitize, _) => "sanitize",
+        (AdminCommand::NamespaceManagement, 0) => "create a namespace of",
+        (AdminCommand::NamespaceManagement, _) => "delete",
+        (AdminCommand::NamespaceAttachment, 0) => "attach",
+        (AdminCommand::NamespaceAttachment, _) => "detach",
+        (AdminCommand::DeviceSelfTest, 0xF) => "abort the self-test of",
         _ => "start a self-test of",
     }
 }
@@ -80,7 +81,12 @@ fn note(controller: &Controller, context: &Context<'_>, command: &Command, word:
         0 | ALL_NAMESPACES => "the drive".to_owned(),
         id => format!("namespace {id}"),
     };
-    let text = format!("Host {} asked to {word} {of}.", controller.host());
+    let who = match controller.host() {
+        // That of a virtual machine has no name.
+        "" => format!("The host of controller {}", controller.id()),
+        name => format!("Host {name}"),
+    };
+    let text = format!("{who} asked to {word} {of}.");
     context.drive.operations().note(EventKind::Other, text);
 }
 
@@ -111,11 +117,12 @@ fn sanitize(context: &Context<'_>, command: &Command) -> Result<CommandCompletio
     let dword = command.dword(10);
     let done = match dword & 7 {
         1 => operations.exit_failure(),
-        // Block erase; that it leaves blocks allocated is not offered.
-        2 if dword & 1 << 9 == 0 => {
+        // Block erase. It leaves no blocks allocated, whatever is asked for.
+        2 if dword & NO_DEALLOCATE == 0 || context.drive.answers_no_deallocate() => {
             let is_free = dword & 1 << 3 != 0;
             let exit = if is_free { Exit::Unrestricted } else { Exit::Restricted };
-            operations.begin_sanitize(exit)
+            let keeps_blocks = dword & NO_DEALLOCATE != 0;
+            operations.begin_sanitize(SanitizeRequest { exit, keeps_blocks })
         }
         _ => return Err(Status::INVALID_FIELD),
     };
@@ -133,13 +140,17 @@ fn namespace_management(
             let (blocks, capacity) = (u64_at(data, 0), u64_at(data, 8));
             let format = BLOCK_FORMATS.get(usize::from(data[26] & 0xF));
             let block_shift = *format.ok_or(Status::INVALID_FORMAT)?;
-            // No thin provisioning, no protection information; NVM command set alone.
-            if capacity != blocks || data[29] != 0 || low8(command.dword(11) >> 24) != 0 {
+            // No thin provisioning, no protection information, not dispersed; NVM command set
+            // alone.
+            let (protection, sharing) = (data[29], data[30]);
+            let is_of_nvm = low8(command.dword(11) >> 24) == 0;
+            if capacity != blocks || protection != 0 || sharing > 1 || !is_of_nvm {
                 return Err(Status::INVALID_FIELD);
             }
             let size = blocks.checked_mul(1 << block_shift).ok_or(Status::INSUFFICIENT_CAPACITY)?;
-            let created = operations.create_namespace(size, 1 << block_shift);
-            let id = created.map_err(|error| refusal(&error))?;
+            let (block_bytes, is_private) = (1 << block_shift, sharing == 0);
+            let request = NamespaceRequest { size, block_bytes, is_private };
+            let id = operations.create_namespace(&request).map_err(|error| refusal(&error))?;
             context.drive.directory().forget(id);
             Ok(CommandCompletion::value(id))
         }
@@ -170,15 +181,17 @@ fn attachment(
     if let Some(work) = work(context) {
         return Err(in_progress(work));
     }
-    drive.directory().all().get(id).ok_or(Status::INVALID_NAMESPACE)?;
+    let all = drive.directory().all();
+    let namespace = all.get(id).ok_or(Status::INVALID_NAMESPACE)?;
     let count = u16_at(data, 0);
     if count == 0 || count > LISTED_MAX {
         return Err(Status::CONTROLLER_LIST);
     }
     let listed: Vec<u16> = (1..=usize::from(count)).map(|index| u16_at(data, 2 * index)).collect();
-    let hosts = drive.hosts_of(&listed).ok_or(Status::CONTROLLER_LIST)?;
-    match drive.directory().attach(id, &hosts, is_attached) {
+    let controllers = drive.host_controllers(&listed).ok_or(Status::CONTROLLER_LIST)?;
+    match drive.directory().attach(namespace, &controllers, is_attached) {
         Ok(()) => Ok(CommandCompletion::value(0_u32)),
+        Err(AttachmentError::IsPrivate) => Err(Status::PRIVATE),
         Err(AttachmentError::TooManyHosts) => Err(Status::ATTACHMENT_LIMIT),
         Err(AttachmentError::IsSo) if is_attached => Err(Status::ALREADY_ATTACHED),
         Err(AttachmentError::IsSo) => Err(Status::NOT_ATTACHED),

@@ -4,6 +4,10 @@
 //! (the dynamic model), and sees what was attached to its host before. Namespaces that exist when
 //! the server starts are attached to every host; those that are created later, to none at first.
 //! Attachments last as long as the server.
+//!
+//! A private namespace has one controller at a time. Once that is gone, the next controller of its
+//! host gets it, unless another was attached meanwhile; of one that exists when the server starts,
+//! the next controller of any host, until a host attaches it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use device::{Device, Operations, ServedNamespace};
 
 use super::lock::locked;
-use super::wire::uuid;
+use super::wire::{eui64, nguid, uuid};
 
 /// Namespace Identifier that means all of them.
 pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
@@ -28,20 +32,39 @@ pub(super) struct Namespace {
     /// Bytes of a logical block, as a power of two.
     pub(super) block_shift: u8,
     pub(super) uuid: [u8; 16],
+    pub(super) nguid: [u8; 16],
+    pub(super) eui64: [u8; 8],
     /// True if commands that change data are refused.
     pub(super) is_read_only: bool,
+    /// True if one controller at a time has it.
+    pub(super) is_private: bool,
 }
 
 /// Namespaces by identifier.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces(BTreeMap<u32, Arc<Namespace>>);
 
+/// A controller for I/O, and the NQN of its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct HostController {
+    pub(super) id: u16,
+    pub(super) host: String,
+}
+
 /// Attachment of a namespace to hosts.
-#[derive(Debug, Default)]
-struct Attachment {
-    /// True if it is attached to every host but those in `hosts`; false if to those alone.
-    is_open: bool,
-    hosts: BTreeSet<String>,
+#[derive(Debug)]
+enum Attachment {
+    Shared {
+        /// True if it is attached to every host but those in `hosts`; false if to those alone.
+        is_open: bool,
+        hosts: BTreeSet<String>,
+    },
+    Private {
+        /// Host whose next controller gets it; none for any.
+        host: Option<String>,
+        /// Identifier of the controller that has it.
+        controller: Option<u16>,
+    },
 }
 
 /// Namespaces of a drive, and the hosts that they are attached to.
@@ -66,6 +89,8 @@ pub(super) enum AttachmentError {
     IsSo,
     /// More than [`HOSTS_MAX`] hosts would be named.
     TooManyHosts,
+    /// A private namespace would have more than one controller.
+    IsPrivate,
 }
 
 /// Namespaces that were attached to a host when a controller or a queue last looked.
@@ -77,11 +102,12 @@ pub(super) struct View {
 
 impl Namespace {
     fn of(served: ServedNamespace, drive: u64) -> Self {
-        let ServedNamespace { id, name, device, block_bytes, is_read_only } = served;
+        let ServedNamespace { id, name, device, block_bytes, is_read_only, is_private } = served;
         assert!([512, 4096].contains(&block_bytes), "blocks of {block_bytes} bytes");
         let block_shift = u8::try_from(block_bytes.ilog2()).expect("a power of two");
-        let uuid = uuid(drive, &format!("namespace {name}"));
-        Self { id, device, block_shift, uuid, is_read_only }
+        let part = format!("namespace {name}");
+        let (uuid, nguid, eui64) = (uuid(drive, &part), nguid(drive, &part), eui64(drive, &part));
+        Self { id, device, block_shift, uuid, nguid, eui64, is_read_only, is_private }
     }
 
     pub(super) fn device(&self) -> &dyn Device {
@@ -109,8 +135,14 @@ impl Directory {
         let (known, attachments) = (RwLock::default(), Mutex::default());
         let own = Self { operations, known, attachments, version: AtomicU64::new(0) };
         let there = own.all();
-        let open = || Attachment { is_open: true, hosts: BTreeSet::new() };
-        *locked(&own.attachments) = Attachments(there.iter().map(|it| (it.id, open())).collect());
+        let open = |is_private| {
+            if is_private {
+                return Attachment::Private { host: None, controller: None };
+            }
+            Attachment::Shared { is_open: true, hosts: BTreeSet::new() }
+        };
+        let attachments = there.iter().map(|it| (it.id, open(it.is_private))).collect();
+        *locked(&own.attachments) = Attachments(attachments);
         own
     }
 
@@ -133,39 +165,67 @@ impl Directory {
         all
     }
 
-    /// The namespaces that are attached to a host now; `view` is brought up to date.
-    pub(super) fn refresh<'a>(&self, view: &'a mut View, host: &str) -> &'a Namespaces {
+    /// The namespaces that are attached to a controller now; `view` is brought up to date.
+    pub(super) fn refresh<'a>(&self, view: &'a mut View, of: &HostController) -> &'a Namespaces {
         let own = self.version.load(Ordering::Acquire);
         let version = (self.operations.namespaces_version(), own);
         if view.version != Some(version) {
             let all = self.all();
             let attachments = locked(&self.attachments);
-            let attached = all.0.iter().filter(|(id, _)| attachments.is_attached(**id, host));
+            let attached = all.0.iter().filter(|(id, _)| attachments.is_attached(**id, of));
             let attached = attached.map(|(id, it)| (*id, Arc::clone(it))).collect();
             (view.version, view.namespaces) = (Some(version), Arc::new(Namespaces(attached)));
         }
         &view.namespaces
     }
 
-    /// True if a namespace is attached to a host.
-    pub(super) fn is_attached(&self, id: u32, host: &str) -> bool {
-        locked(&self.attachments).is_attached(id, host)
+    /// True if a namespace is attached to a controller.
+    pub(super) fn is_attached(&self, id: u32, of: &HostController) -> bool {
+        locked(&self.attachments).is_attached(id, of)
     }
 
-    /// Attaches a namespace to hosts, or detaches it.
+    /// Attaches a namespace to the hosts of controllers, or detaches it; a private one is that of
+    /// the controller.
     ///
     /// # Errors
     /// Fails if that changes nothing for one of them, or the namespace has too many hosts; then
     /// nothing has changed.
     pub(super) fn attach(
         &self,
-        id: u32,
-        hosts: &[String],
+        namespace: &Namespace,
+        controllers: &[HostController],
         is_attached: bool,
     ) -> Result<(), AttachmentError> {
-        locked(&self.attachments).attach(id, hosts, is_attached)?;
+        let mut attachments = locked(&self.attachments);
+        if namespace.is_private {
+            attachments.attach_private(namespace.id, controllers, is_attached)?;
+        } else {
+            attachments.attach(namespace.id, controllers, is_attached)?;
+        }
         self.version.fetch_add(1, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Gives a controller that came the private namespaces of its host that no other has.
+    pub(super) fn admit(&self, new: &HostController) {
+        for attachment in locked(&self.attachments).0.values_mut() {
+            if let Attachment::Private { host, controller: controller @ None } = attachment
+                && host.as_ref().is_none_or(|host| *host == new.host)
+            {
+                // One for any host stays so: who comes first may fail to authenticate.
+                *controller = Some(new.id);
+            }
+        }
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Takes private namespaces from a controller that is gone.
+    pub(super) fn release(&self, id: u16) {
+        for attachment in locked(&self.attachments).0.values_mut() {
+            if let Attachment::Private { controller, .. } = attachment {
+                controller.take_if(|it| *it == id);
+            }
+        }
     }
 
     /// Forgets the attachments of a namespace that was created or deleted.
@@ -176,31 +236,63 @@ impl Directory {
 }
 
 impl Attachments {
-    fn is_attached(&self, id: u32, host: &str) -> bool {
-        self.0.get(&id).is_some_and(|it| it.is_open != it.hosts.contains(host))
+    fn is_attached(&self, id: u32, of: &HostController) -> bool {
+        match self.0.get(&id) {
+            Some(Attachment::Shared { is_open, hosts }) => *is_open != hosts.contains(&of.host),
+            Some(Attachment::Private { controller, .. }) => *controller == Some(of.id),
+            None => false,
+        }
     }
 
     fn attach(
         &mut self,
         id: u32,
-        hosts: &[String],
+        controllers: &[HostController],
         is_attached: bool,
     ) -> Result<(), AttachmentError> {
-        if hosts.iter().any(|host| self.is_attached(id, host) == is_attached) {
+        if controllers.iter().any(|of| self.is_attached(id, of) == is_attached) {
             return Err(AttachmentError::IsSo);
         }
-        let attachment = self.0.entry(id).or_default();
+        let (is_open, mut hosts) = match self.0.get(&id) {
+            Some(Attachment::Shared { is_open, hosts }) => (*is_open, hosts.clone()),
+            _ => (false, BTreeSet::new()),
+        };
         // Two controllers may be of one host.
-        let changed: BTreeSet<String> = hosts.iter().cloned().collect();
-        if attachment.is_open == is_attached {
-            attachment.hosts.retain(|host| !changed.contains(host));
-            return Ok(());
-        }
-        if attachment.hosts.len() + changed.len() > HOSTS_MAX {
+        let changed: BTreeSet<&String> = controllers.iter().map(|it| &it.host).collect();
+        if is_open == is_attached {
+            hosts.retain(|host| !changed.contains(host));
+        } else if hosts.len() + changed.len() > HOSTS_MAX {
             return Err(AttachmentError::TooManyHosts);
+        } else {
+            hosts.extend(changed.into_iter().cloned());
         }
-        attachment.hosts.extend(changed);
+        self.0.insert(id, Attachment::Shared { is_open, hosts });
         Ok(())
+    }
+
+    fn attach_private(
+        &mut self,
+        id: u32,
+        controllers: &[HostController],
+        is_attached: bool,
+    ) -> Result<(), AttachmentError> {
+        let is_own = |of: &HostController| self.is_attached(id, of);
+        let is_taken =
+            matches!(self.0.get(&id), Some(Attachment::Private { controller: Some(_), .. }));
+        match (is_attached, controllers) {
+            (true, _) if controllers.iter().any(is_own) => Err(AttachmentError::IsSo),
+            (true, [HostController { id: controller, host }]) if !is_taken => {
+                let (host, controller) = (Some(host.clone()), Some(*controller));
+                self.0.insert(id, Attachment::Private { host, controller });
+                Ok(())
+            }
+            (true, _) => Err(AttachmentError::IsPrivate),
+            (false, _) if controllers.iter().all(is_own) => {
+                self.0.remove(&id);
+                Ok(())
+            }
+            (false, _) => Err(AttachmentError::IsSo),
+        }
     }
 }
 
@@ -222,9 +314,12 @@ mod tests {
 
     #[test]
     fn attachments_name_a_limited_number_of_hosts() {
-        let host = |number: usize| vec![format!("nqn.2014-08.org.nvmexpress:uuid:{number}")];
+        let host = |number: usize| {
+            let host = format!("nqn.2014-08.org.nvmexpress:uuid:{number}");
+            vec![HostController { id: 1, host }]
+        };
         for is_open in [false, true] {
-            let there = Attachment { is_open, hosts: BTreeSet::new() };
+            let there = Attachment::Shared { is_open, hosts: BTreeSet::new() };
             let mut attachments = Attachments(BTreeMap::from([(1, there)]));
             let is_new = !is_open;
             for number in 0..HOSTS_MAX {

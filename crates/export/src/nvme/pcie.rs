@@ -25,9 +25,10 @@ use std::time::{Duration, Instant};
 use self::pages::{PAGE_BYTES, Pages, fetch};
 use self::queue::{CompletionQueue, Doorbells, Machine, QueuePlace, SubmissionQueue};
 use super::admin::{admin_data_bytes, complete, complete_held, execute};
-use super::command::{COMMAND_BYTES, Command, admin, fabrics};
+use super::command::{AdminCommand, COMMAND_BYTES, Command};
 use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
+use super::event::DoorbellError;
 use super::host::{Host, Purpose};
 use super::io_queue::IoQueue;
 use super::lock::locked;
@@ -229,12 +230,35 @@ impl PcieController {
         (self.admin_sizes, self.admin_places) = (0, [0; 2]);
     }
 
-    /// Rings a doorbell.
+    /// Entries of a queue; none if there is no such queue.
+    fn entries(&self, number: u16, is_completion: bool) -> Option<u32> {
+        match (number, is_completion) {
+            (0, false) => self.admin.as_ref().map(|queue| queue.entries),
+            (0, true) => self.admin.as_ref().map(|queue| queue.completion.entries()),
+            (_, false) => self.submissions.get(&number).map(SubmissionQueue::entries),
+            (_, true) => self.completions.get(&number).map(|queue| locked(queue).entries()),
+        }
+    }
+
+    /// Rings a doorbell, or reports to the host that it is none, or the value none of its queue.
     fn ring(&mut self, index: usize, value: u32) {
-        self.machine.doorbells.ring(index, value);
+        if self.admin.is_none() {
+            return;
+        }
         let (number, is_completion) =
-            (low16(u32::try_from(index / 2).unwrap_or(u32::MAX)), index % 2 == 1);
+            (u16::try_from(index / 2).unwrap_or(u16::MAX), index % 2 == 1);
+        let error = match self.entries(number, is_completion) {
+            None => Some(DoorbellError::Register),
+            Some(entries) => (value >= entries).then_some(DoorbellError::Value),
+        };
+        if error.is_none() {
+            self.machine.doorbells.ring(index, value);
+        }
         let done = match (number, is_completion) {
+            _ if let Some(error) = error => {
+                locked(&self.controller).events().note_doorbell(error);
+                self.post_held()
+            }
             (0, false) => self.serve_admin(),
             (0, true) => self.post_admin(),
             (_, false) => {
@@ -312,13 +336,15 @@ impl PcieController {
     /// Carries out a command of the admin queue: here if it is about queues, else in the
     /// controller.
     fn execute(&mut self, memory: &GuestMemory, command: &Command) -> Outcome {
-        let done = match command.opcode() {
-            admin::CREATE_COMPLETION_QUEUE => self.create_completion(command),
-            admin::CREATE_SUBMISSION_QUEUE => self.create_submission(command),
-            admin::DELETE_COMPLETION_QUEUE => self.delete_completion(command),
-            admin::DELETE_SUBMISSION_QUEUE => self.delete_submission(command),
-            admin::DOORBELL_BUFFER => self.use_doorbell_buffer(memory, command),
-            fabrics::OPCODE => Err(Status::INVALID_OPCODE),
+        let repertoire = locked(&self.controller).repertoire();
+        let done = match repertoire.admin_command(command.opcode()) {
+            None => Err(Status::INVALID_OPCODE),
+            Some(_) if command.fuse() != 0 => Err(Status::INVALID_FIELD),
+            Some(AdminCommand::CreateCompletionQueue) => self.create_completion(command),
+            Some(AdminCommand::CreateSubmissionQueue) => self.create_submission(command),
+            Some(AdminCommand::DeleteCompletionQueue) => self.delete_completion(command),
+            Some(AdminCommand::DeleteSubmissionQueue) => self.delete_submission(command),
+            Some(AdminCommand::DoorbellBuffer) => self.use_doorbell_buffer(memory, command),
             _ => {
                 let mut data = vec![0; admin_data_bytes(command).min(TRANSFER_BYTES_MAX)];
                 if let Err(status) = fetch(memory, command, &mut data) {
@@ -372,6 +398,10 @@ impl PcieController {
     fn create_submission(&mut self, command: &Command) -> Result<(), Status> {
         let (number, base, entries) = self.wanted_queue(command)?;
         let completion_number = low16(command.dword(11) >> 16);
+        let queues = locked(&self.controller).features().queues();
+        if !(1..=queues).contains(&completion_number) {
+            return Err(Status::QUEUE_IDENTIFIER);
+        }
         let completion = self.completions.get(&completion_number);
         let completion = Arc::clone(completion.ok_or(Status::NO_COMPLETION_QUEUE)?);
         if self.submissions.contains_key(&number) {

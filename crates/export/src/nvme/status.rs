@@ -46,9 +46,12 @@ impl Status {
     pub(crate) const INVALID_FORMAT: Self = Self::fixed(COMMAND_SPECIFIC, 0x0A);
     pub(crate) const QUEUE_DELETION: Self = Self::fixed(COMMAND_SPECIFIC, 0x0C);
     pub(crate) const NOT_SAVEABLE: Self = Self::fixed(COMMAND_SPECIFIC, 0x0D);
+    pub(crate) const NOT_CHANGEABLE: Self = Self::fixed(COMMAND_SPECIFIC, 0x0E);
+    pub(crate) const NOT_OF_NAMESPACE: Self = Self::fixed(COMMAND_SPECIFIC, 0x0F);
     pub(crate) const INSUFFICIENT_CAPACITY: Self = Self::fixed(COMMAND_SPECIFIC, 0x15);
     pub(crate) const NO_IDENTIFIER: Self = Self::fixed(COMMAND_SPECIFIC, 0x16);
     pub(crate) const ALREADY_ATTACHED: Self = Self::fixed(COMMAND_SPECIFIC, 0x18);
+    pub(crate) const PRIVATE: Self = Self::fixed(COMMAND_SPECIFIC, 0x19);
     pub(crate) const NOT_ATTACHED: Self = Self::fixed(COMMAND_SPECIFIC, 0x1A);
     pub(crate) const CONTROLLER_LIST: Self = Self::fixed(COMMAND_SPECIFIC, 0x1C);
     pub(crate) const ATTACHMENT_LIMIT: Self = Self::fixed(COMMAND_SPECIFIC, 0x27);

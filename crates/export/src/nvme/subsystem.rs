@@ -23,6 +23,7 @@ use super::drive::{DISCOVERY_NQN, NvmeDrive};
 use super::fabrics::{Connect, ConnectRefusal};
 use super::host::{Host, Purpose};
 use super::lock::locked;
+use super::repertoire::Repertoire;
 use super::status::Status;
 use super::tcp::TlsKeys;
 use crate::{Export, Exports, Pace, TlsMode};
@@ -215,6 +216,11 @@ impl Subsystem {
         self.secure_channel.as_ref()
     }
 
+    /// Adds a port that hosts come by, with its address where it is one for fabrics.
+    pub(crate) fn add_port(&self, address: Option<SocketAddr>) {
+        self.drive.add_port(address);
+    }
+
     /// Has `cut` called when connections are to end.
     pub(crate) fn call_to_cut(&self, cut: Disconnect) {
         locked(&self.cuts).push(cut);
@@ -289,7 +295,11 @@ impl Subsystem {
         since: (u32, Nanos),
     ) -> Result<Arc<Mutex<Controller>>, Status> {
         let (id, shown) = self.drive.register(kind, &host).ok_or(Status::CONNECT_BUSY)?;
-        let controller = Arc::new(Mutex::new(Controller::new((id, shown), kind, host, since)));
+        let operations = self.drive.operations();
+        let is_modelled = self.pace.is_some();
+        let repertoire = Repertoire::new((kind, host.transport), operations, is_modelled);
+        let controller = Controller::new((id, shown), kind, repertoire, host, since);
+        let controller = Arc::new(Mutex::new(controller));
         locked(&self.controllers).insert(id, Arc::clone(&controller));
         Ok(controller)
     }
@@ -336,5 +346,6 @@ fn fixed(id: u32, export: &Export, block_bytes: u64) -> Result<ServedNamespace, 
         device: Arc::clone(&export.device),
         block_bytes: u32::try_from(block_bytes).expect("it was checked"),
         is_read_only: export.is_read_only,
+        is_private: false,
     })
 }

@@ -96,13 +96,42 @@ pub(super) fn low8(value: u32) -> u8 {
     u8::try_from(value & 0xFF).expect("masked")
 }
 
+/// Organization of identifiers that are administered locally: none is registered.
+const ORGANIZATION: [u8; 3] = [0x02, 0x46, 0x47];
+
+/// FNV-1a: an identifier needs no cryptographic hash.
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+    })
+}
+
+/// The organization, and 40 bits of a hash.
+fn extended(hash: u64) -> [u8; 8] {
+    let [_, _, _, rest @ ..] = (hash ^ hash >> 40).to_be_bytes();
+    let mut bytes = [0; 8];
+    bytes[..3].copy_from_slice(&ORGANIZATION);
+    bytes[3..].copy_from_slice(&rest);
+    bytes
+}
+
+/// IEEE Extended Unique Identifier for a part of the drive with this number, as [`uuid`].
+pub(super) fn eui64(number: u64, part: &str) -> [u8; 8] {
+    extended(hash(number.to_be_bytes().into_iter().chain(part.bytes())))
+}
+
+/// Namespace Globally Unique Identifier for such a part: the drive's number is its extension.
+pub(super) fn nguid(number: u64, part: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    bytes[8..].copy_from_slice(&extended(hash(part.bytes())));
+    bytes
+}
+
 /// UUID of version 8 (RFC 9562) for a part of the drive with this number. It is the same each time
 /// the drive is served, and different for every drive and part.
 pub(super) fn uuid(number: u64, part: &str) -> [u8; 16] {
-    // FNV-1a: an identifier needs no cryptographic hash.
-    let hash = part.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
-    });
+    let hash = hash(part.bytes());
     let high = (number >> 16) << 16 | 0x8000 | (number >> 4) & 0x0FFF;
     let low = 1 << 63 | (number & 0xF) << 58 | hash >> 6;
     (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
@@ -136,6 +165,15 @@ mod tests {
         for bit in 0..64 {
             assert_ne!(uuid(0, "a"), uuid(1 << bit, "a"), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn identifiers_are_of_the_local_organization_and_tell_drives_and_parts_apart() {
+        let (nguid_1a, eui64_1a) = (nguid(1, "a"), eui64(1, "a"));
+        assert_eq!(nguid_1a[..11], [0, 0, 0, 0, 0, 0, 0, 1, 0x02, 0x46, 0x47]);
+        assert_eq!(eui64_1a[..3], [0x02, 0x46, 0x47], "local, of one");
+        assert!(nguid_1a != nguid(1, "b") && nguid_1a != nguid(2, "a"));
+        assert!(eui64_1a != eui64(1, "b") && eui64_1a != eui64(2, "a"));
     }
 
     #[test]

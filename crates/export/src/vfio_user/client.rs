@@ -140,12 +140,17 @@ impl Client {
             code::REGION_WRITE => self.write(message),
             code::REGION_WRITE_MULTI => self.write_many(message),
             code::DEVICE_RESET => {
-                self.controller.reset();
-                self.configuration = Configuration::new();
+                self.reset();
                 Ok(Vec::new())
             }
             _ => Err(CommandRefusal(UNSUPPORTED)),
         }
+    }
+
+    /// Resets the function.
+    fn reset(&mut self) {
+        self.controller.reset();
+        self.configuration = Configuration::new();
     }
 
     fn map(&mut self, message: &Message) -> Result<Vec<u8>, CommandRefusal> {
@@ -234,7 +239,8 @@ impl Client {
 
     fn write_to(&mut self, access: &Access, data: &[u8]) {
         match access.region {
-            CONFIGURATION => self.configuration.write(access.offset, data),
+            CONFIGURATION if self.configuration.write(access.offset, data) => self.reset(),
+            CONFIGURATION => {}
             _ => self.controller.write(access.offset, data),
         }
     }

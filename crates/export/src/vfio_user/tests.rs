@@ -1,16 +1,23 @@
 //! A server, and machines whose drivers read, write, lie and vanish.
 
 mod driver;
+#[path = "../../tests/nvme/laws.rs"]
+mod laws;
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use device::{Administration, Device as _, DriveHealth, Identity, MemoryDevice};
+use device::operator::{Backing, Operator, PersistentState};
+use device::{
+    Administration, Device as _, DriveEvent, DriveHealth, EventKind, Identity, MemoryDevice,
+};
 use proptest::prelude::*;
 
 use self::driver::{DATA, Driver, ENTRIES, MEMORY, MEMORY_BYTES, command, place, words};
+use self::laws::{Answer, Asked, Subject, check};
 use super::message::code;
 use super::*;
 use crate::nvme::ControllerFault;
@@ -22,9 +29,10 @@ const READ: u8 = 2;
 const WRITE: u8 = 1;
 const BYTES: u64 = 4 << 20;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Drive {
     critical_warning: u8,
+    notes: Mutex<Vec<String>>,
 }
 
 impl Administration for Drive {
@@ -35,6 +43,32 @@ impl Administration for Drive {
     fn health(&self) -> DriveHealth {
         let (critical_warning, composite_temperature_k) = (self.critical_warning, Some(300));
         DriveHealth { critical_warning, composite_temperature_k, ..DriveHealth::default() }
+    }
+}
+
+impl Backing for Drive {
+    fn erase(&self, _: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn keep(&self, _: &PersistentState) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn note(&self, _: EventKind, text: String) {
+        self.notes.lock().unwrap().push(text);
+    }
+
+    fn now_unix_ms(&self) -> u64 {
+        0
+    }
+
+    fn events(&self) -> Vec<DriveEvent> {
+        Vec::new()
+    }
+
+    fn telemetry(&self) -> Vec<u8> {
+        Vec::new()
     }
 }
 
@@ -49,18 +83,34 @@ struct Rig {
 
 impl Rig {
     fn new(pace: Option<Arc<Pace>>) -> Self {
-        Self::of(Drive { critical_warning: 0 }, pace)
+        Self::of(Drive::default(), pace)
     }
 
     fn of(drive: Drive, pace: Option<Arc<Pace>>) -> Self {
+        let device = Arc::new(MemoryDevice::new(BYTES));
+        Self::serve(device, pace, |exports| Subsystem::new(exports, Arc::new(drive), 512).unwrap())
+    }
+
+    /// A drive that hosts operate.
+    fn operated(drive: Arc<Drive>, is_read_only: bool) -> Self {
+        let device = Arc::new(MemoryDevice::new(BYTES));
+        let (base, kept) = (Arc::<MemoryDevice>::clone(&device), PersistentState::whole(512));
+        let operator = Operator::open(base, drive, kept, is_read_only).unwrap();
+        Self::serve(device, None, |_| Subsystem::operated(Arc::new(operator)))
+    }
+
+    fn serve(
+        device: Arc<MemoryDevice>,
+        pace: Option<Arc<Pace>>,
+        subsystem: impl FnOnce(&Exports) -> Subsystem,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let device = Arc::new(MemoryDevice::new(BYTES));
         let (name, description, is_read_only) = (String::new(), String::new(), false);
         let own = Arc::<MemoryDevice>::clone(&device);
         let export = Export { name, description, device: own, is_read_only, pace };
         let exports = Exports::new(vec![export]).unwrap();
-        let subsystem = Arc::new(Subsystem::new(&exports, Arc::new(drive), 512).unwrap());
+        let subsystem = Arc::new(subsystem(&exports));
         let listener = Listener::bind(&Address::Unix(path.clone())).unwrap();
         let (sender, events) = mpsc::channel();
         let observer = move |event: &Event| {
@@ -78,6 +128,125 @@ impl Rig {
         driver.create(1);
         driver
     }
+}
+
+impl Subject for Driver {
+    const IS_FABRICS: bool = false;
+
+    fn admin(&mut self, asked: &Asked<'_>) -> Option<Answer> {
+        let [first, second] = asked.dwords;
+        let mut entry = command(asked.opcode, asked.namespace, &[(10, first), (11, second)]);
+        let length = asked.sent.len().max(asked.wanted as usize);
+        if length > 0 {
+            self.memory.write(DATA, asked.sent).unwrap();
+            self.with_pages(&mut entry, (DATA, length as u64), 0);
+        }
+        self.submit(0, entry);
+        self.ring(0);
+        // It was carried out before the doorbell was answered.
+        if !self.has_completed(0) {
+            return None;
+        }
+        let (_, status, value) = self.wait(0);
+        let mut data = vec![0; asked.wanted as usize];
+        self.memory.read(DATA, &mut data).unwrap();
+        Some(Answer { status: status & 0x7FF, value, data })
+    }
+
+    fn io(&mut self, opcode: u8) -> u16 {
+        self.run(self.moves(opcode, 0, 1, 0)) & 0x7FF
+    }
+}
+
+#[test]
+fn what_is_claimed_is_carried_out_and_nothing_else() {
+    let operated = |is_read_only| Rig::operated(Arc::default(), is_read_only);
+    for rig in [Rig::new(None), operated(false), operated(true)] {
+        check(&mut rig.driver());
+    }
+}
+
+#[test]
+fn a_doorbell_that_rings_for_nothing_is_an_event() {
+    let rig = Rig::new(None);
+    let mut driver = rig.driver();
+    let bell =
+        |number: u64, is_completion: bool| 0x1000 + 8 * number + 4 * u64::from(is_completion);
+    for (offset, value, information) in [
+        (bell(3, false), 1, 0),
+        (bell(2, true), 0, 0),
+        (bell(1, false), ENTRIES, 1),
+        (bell(1, true), ENTRIES, 1),
+        (bell(0, false), ENTRIES, 1),
+    ] {
+        driver.submit(0, command(0x0C, 0, &[]));
+        driver.ring(0);
+        assert!(!driver.has_completed(0));
+        driver.write_region(0, offset, &words(&[value]));
+        assert!(driver.has_completed(0), "{offset:#x}");
+        assert_eq!(driver.wait(0).2, 0x01_00_00 | information << 8, "{offset:#x}");
+        // Reading the log lets the next event come.
+        let read = Asked { opcode: 2, dwords: [1 | 15 << 16, 0], wanted: 64, ..Asked::default() };
+        assert_eq!(Subject::admin(&mut driver, &read).unwrap().status, 0);
+    }
+    assert_eq!(driver.run(driver.moves(READ, 0, 1, 0)), 0, "its queue goes on");
+}
+
+#[test]
+fn a_queue_needs_a_completion_queue_that_may_be_there() {
+    let rig = Rig::new(None);
+    let mut driver = rig.driver();
+    for (completion, status) in [(0, 0x101), (999, 0x101), (3, 0x100)] {
+        let mut entry = command(1, 0, &[(10, 2 | 15 << 16), (11, completion << 16 | 1)]);
+        entry[24..32].copy_from_slice(&DATA.to_le_bytes());
+        assert_eq!(driver.admin(&entry).0 & 0x7FF, status, "{completion}");
+    }
+}
+
+#[test]
+fn a_machine_has_a_host_identifier_of_either_size() {
+    let rig = Rig::new(None);
+    let mut driver = rig.driver();
+    let mut identifier = |opcode, extended: u32, sent: &[u8], wanted| {
+        let asked = Asked { opcode, dwords: [0x81, extended], sent, wanted, namespace: 0 };
+        let done = Subject::admin(&mut driver, &asked).unwrap();
+        assert_eq!(done.status, 0);
+        done.data
+    };
+    assert_eq!(identifier(0x0A, 0, &[], 8), [0; 8]);
+    identifier(0x09, 1, &[5; 16], 0);
+    assert_eq!(
+        (identifier(0x0A, 0, &[], 8), identifier(0x0A, 1, &[], 16)),
+        (vec![5; 8], vec![5; 16])
+    );
+}
+
+#[test]
+fn a_machine_has_no_name_in_the_history_and_its_controller_is_named() {
+    let drive = Arc::<Drive>::default();
+    let rig = Rig::operated(Arc::clone(&drive), false);
+    let mut driver = rig.driver();
+    assert_eq!(driver.admin(&command(0x14, 1, &[(10, 0xF)])).0, 0);
+    let notes = drive.notes.lock().unwrap().clone();
+    assert_eq!(notes, ["The host of controller 1 asked to abort the self-test of namespace 1."]);
+}
+
+#[test]
+fn a_function_level_reset_ends_queues_and_brings_registers_back() {
+    let rig = Rig::new(None);
+    let mut driver = rig.driver();
+    driver.write_region(7, 0x04, &[6, 0]);
+    let mut at = driver.read_region(7, 0x34, 1)[0];
+    while driver.read_region(7, at.into(), 1) != [0x10] {
+        at = driver.read_region(7, u64::from(at) + 1, 1)[0];
+        assert!(at != 0, "there is no capability of PCI Express");
+    }
+    driver.write_region(7, u64::from(at) + 8, &[0, 0x80]);
+    assert_eq!((driver.status(), driver.read_region(7, 0x04, 2)), (0, vec![0, 0]));
+    assert_eq!(driver.read_region(0, 0x28, 8), [0; 8], "ASQ");
+    drop(driver);
+    let mut driver = rig.driver();
+    assert_eq!(driver.run(driver.moves(READ, 0, 1, 0)), 0);
 }
 
 /// Its queues are gone, or the data alone, with and without doorbells in its memory.
@@ -250,7 +419,7 @@ fn a_failed_controller_takes_no_command_until_it_is_reset() {
 
 #[test]
 fn events_are_reported_to_a_host_that_never_pauses() {
-    let rig = Rig::of(Drive { critical_warning: 1 }, None);
+    let rig = Rig::of(Drive { critical_warning: 1, ..Drive::default() }, None);
     let mut driver = Driver::connect(&rig.path);
     driver.enable();
     driver.submit(0, command(0x0C, 0, &[]));

@@ -5,11 +5,13 @@
 
 mod admin;
 mod authenticated;
+mod claims;
 mod commands;
 mod crossed;
 mod encrypted;
 mod host;
 mod hostile;
+mod laws;
 mod operated;
 mod property;
 mod served;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use device::operator::{Backing, Operator, PersistentState};
 use device::{
-    Administration, Device, DriveEvent, DriveHealth, EventKind, Identity, MemoryDevice,
-    Operations as _,
+    Administration, Device, DriveEvent, DriveHealth, EventKind, Identity, InjectedError,
+    MemoryDevice, Operations as _,
 };
 use export::nvme::{ControllerFault, Subsystem};
 
@@ -24,6 +24,8 @@ pub(crate) struct Backed {
     fails: AtomicBool,
     events: Mutex<Vec<DriveEvent>>,
     kept: Mutex<PersistentState>,
+    /// Errors that hosts injected; none where they may not.
+    injected: Mutex<Option<Vec<InjectedError>>>,
     /// The subsystem, whose controllers the drive looks at when it is asked for its health.
     shown: OnceLock<Weak<Subsystem>>,
 }
@@ -65,6 +67,23 @@ impl Backing for Backed {
         self.events.lock().unwrap().push(DriveEvent { at_unix_ms: 1_700_000_000_000, kind, text });
     }
 
+    fn injects_errors(&self) -> bool {
+        self.injected.lock().unwrap().is_some()
+    }
+
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), String> {
+        *self.injected.lock().unwrap() = Some(errors.to_vec());
+        Ok(())
+    }
+
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        self.injected.lock().unwrap().clone().unwrap()
+    }
+
+    fn now_unix_ms(&self) -> u64 {
+        1_700_000_000_500
+    }
+
     fn events(&self) -> Vec<DriveEvent> {
         self.events.lock().unwrap().clone()
     }
@@ -83,14 +102,36 @@ pub(crate) struct Operated {
 
 impl Operated {
     pub(crate) fn new() -> Self {
-        Self::on(Arc::new(MemoryDevice::new(SIZE)))
+        Self::on(Arc::new(MemoryDevice::new(SIZE)), false)
     }
 
-    fn on(base: Arc<dyn Device>) -> Self {
+    /// One that shows errors on demand.
+    pub(crate) fn injecting() -> Self {
+        let rig = Self::new();
+        *rig.drive.injected.lock().unwrap() = Some(Vec::new());
+        rig
+    }
+
+    /// One that is served for reading only.
+    pub(crate) fn for_reading() -> Self {
+        Self::on(Arc::new(MemoryDevice::new(SIZE)), true)
+    }
+
+    /// One that another server left: its namespace is private.
+    pub(crate) fn of_private() -> Self {
+        let mut kept = PersistentState::whole(512);
+        kept.namespaces[0].is_private = true;
+        Self::open(Arc::new(MemoryDevice::new(SIZE)), kept, false)
+    }
+
+    fn on(base: Arc<dyn Device>, is_read_only: bool) -> Self {
+        Self::open(base, PersistentState::whole(512), is_read_only)
+    }
+
+    fn open(base: Arc<dyn Device>, kept: PersistentState, is_read_only: bool) -> Self {
         let drive = Arc::<Backed>::default();
-        let kept = PersistentState::whole(512);
         let backing = Arc::<Backed>::clone(&drive);
-        let operator = Arc::new(Operator::open(base, backing, kept, false).unwrap());
+        let operator = Arc::new(Operator::open(base, backing, kept, is_read_only).unwrap());
         let operations = Arc::<Operator>::clone(&operator);
         let subsystem = Arc::new(Subsystem::operated(operations));
         drive.shown.set(Arc::downgrade(&subsystem)).unwrap();
@@ -111,7 +152,7 @@ impl Operated {
     }
 
     /// Waits until no work is under way.
-    fn await_end(&self) {
+    pub(crate) fn await_end(&self) {
         let begun = Instant::now();
         loop {
             let status = self.operator.operation_status();
@@ -254,7 +295,7 @@ fn namespaces_are_deleted_created_attached_and_detached_while_the_drive_is_open(
 #[test]
 fn what_promises_durability_is_flushed_though_its_namespace_is_detached_before_that() {
     let device = Fragile::new();
-    let rig = Operated::on(Arc::<Fragile>::clone(&device));
+    let rig = Operated::on(Arc::<Fragile>::clone(&device), false);
     let (mut admin, controller) = rig.admin();
     let mut host = Host::open(Inner::new(&rig.subsystem), Digests::default(), 0);
     host.begin_io((1, controller), rig.subsystem.nqn(), true);

@@ -299,8 +299,8 @@ fn a_paced_queue_is_answered_when_the_model_completes_and_the_admin_queue_at_onc
 fn a_paced_drive_has_a_log_of_lateness_and_another_has_none() {
     let running = Running::of(Rig::paced(512, Some(&model())), Limits::default());
     let (mut admin, mut queue) = running.queues(Digests::default());
-    assert_eq!(u32_at(&admin.log(0, 1024).data, 4 * 0xC1), 1);
-    let before = admin.log(0xC1, 512).data;
+    assert_eq!(u32_at(&admin.log(0, 1024).data, 4 * 0xD1), 1);
+    let before = admin.log(0xD1, 512).data;
     assert!(before[..494].iter().all(|byte| *byte == 0), "nothing was asked for");
     assert_eq!((u16_at(&before, 494), &before[506..]), (1, &b"FLTGAT"[..]));
     for block in 0..20 {
@@ -308,7 +308,7 @@ fn a_paced_drive_has_a_log_of_lateness_and_another_has_none() {
         assert_eq!(queue.run(&read).status, 0);
     }
     // A completion is counted once it has been sent.
-    let counted = || Some(admin.log(0xC1, 512).data).filter(|page| u64_at(page, 0) == 20);
+    let counted = || Some(admin.log(0xD1, 512).data).filter(|page| u64_at(page, 0) == 20);
     let page = std::iter::repeat_with(counted).flatten().next().expect("it goes on");
     let [late, modelled, late_by, late_by_max] = [8, 16, 24, 32].map(|at| u64_at(&page, at));
     assert!(late <= 20 && modelled > 20 * 15_000, "{late} {modelled}");
@@ -320,8 +320,8 @@ fn a_paced_drive_has_a_log_of_lateness_and_another_has_none() {
     }
     let plain = Running::new(Limits::default());
     let (mut admin, _queue) = plain.queues(Digests::default());
-    assert_eq!(admin.log(0xC1, 512).status, 0x109);
-    assert_eq!(u32_at(&admin.log(0, 1024).data, 4 * 0xC1), 0);
+    assert_eq!(admin.log(0xD1, 512).status, 0x109);
+    assert_eq!(u32_at(&admin.log(0, 1024).data, 4 * 0xD1), 0);
 }
 
 /// A host need not send anything else for a command to be completed that takes its time, nor for an

@@ -33,6 +33,7 @@ impl InjectingDevice {
     /// Counts a read; fails if it is one that is to fail.
     fn begin_read(&self) -> Result<(), DeviceError> {
         self.begin()?;
+        self.injector.count_read();
         if self.injector.takes_failing_read() {
             return Err(DeviceError::Transient { reason: "the read was made to fail".to_owned() });
         }

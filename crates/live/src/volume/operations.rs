@@ -31,6 +31,7 @@ struct OperationsFile {
     namespaces: Vec<FileNamespace>,
     sanitize: Sanitize,
     exit_is_free: bool,
+    keeps_blocks: bool,
     sanitizes_ended: u64,
     self_tests: Vec<FileSelfTest>,
 }
@@ -42,6 +43,8 @@ struct FileNamespace {
     block_bytes: u32,
     #[serde(default)]
     is_protected: bool,
+    #[serde(default)]
+    is_private: bool,
     /// Ranges of sectors: the first one, and the one after the last.
     #[serde(default)]
     unreadable: Vec<(u64, u64)>,
@@ -98,7 +101,8 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<PersistentStat
             let id = (1..=u32::MAX).find(|id| !taken.contains(id)).expect("there are more numbers");
             taken.push(id);
             let name = name.clone();
-            FileNamespace { id, name, block_bytes, is_protected: false, unreadable: Vec::new() }
+            let (is_protected, is_private, unreadable) = Default::default();
+            FileNamespace { id, name, block_bytes, is_protected, is_private, unreadable }
         });
         namespaces.push(KeptNamespace {
             id: known.id,
@@ -108,6 +112,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<PersistentStat
             block_bytes: known.block_bytes,
             unreadable: Sectors::from_iter(known.unreadable),
             is_protected: known.is_protected,
+            is_private: known.is_private,
         });
     }
     namespaces.sort_by_key(|it| it.id);
@@ -120,6 +125,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<PersistentStat
             Sanitize::Failed => SanitizeState::Failed,
         },
         exit_is_free: file.exit_is_free,
+        keeps_blocks: file.keeps_blocks,
         sanitizes_ended: file.sanitizes_ended,
         self_tests: file.self_tests.into_iter().map(SelfTestResult::from).collect(),
     })
@@ -165,6 +171,7 @@ pub fn keep_operations(volume: &Path, kept: &PersistentState) -> Result<(), Open
             SanitizeState::Failed => Sanitize::Failed,
         },
         exit_is_free: kept.exit_is_free,
+        keeps_blocks: kept.keeps_blocks,
         sanitizes_ended: kept.sanitizes_ended,
         self_tests: kept.self_tests.iter().map(FileSelfTest::from).collect(),
     };
@@ -195,6 +202,7 @@ impl From<&KeptNamespace> for FileNamespace {
             name: kept.name.clone(),
             block_bytes: kept.block_bytes,
             is_protected: kept.is_protected,
+            is_private: kept.is_private,
             unreadable: kept.unreadable.runs().collect(),
         }
     }
@@ -269,6 +277,8 @@ mod tests {
         kept.namespaces[0].unreadable.add(8, 16);
         kept.namespaces[0].block_bytes = 512;
         kept.namespaces[0].is_protected = true;
+        kept.namespaces[0].is_private = true;
+        kept.keeps_blocks = true;
         kept.sanitize = SanitizeState::Running;
         let end = SelfTestEnd::Failed { namespace: 2, lba: 9 };
         let result =

@@ -50,6 +50,21 @@ fn at(block: u64) -> u64 {
 }
 
 #[test]
+fn what_a_host_ordered_comes_once_after_so_many_reads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (injector, device) = open(&create(folder.path(), 1), Schedule::default());
+    let fails = || device.read(0, &mut [0; BLOCK]).is_err();
+    injector.order([(2, vec![Fault::FailReads { commands: 1 }]), (9, Vec::new())]);
+    assert_eq!(injector.pending_orders(), [0, 1]);
+    assert_eq!([(); 3].map(|()| fails()), [false, true, false]);
+    assert_eq!(injector.pending_orders(), [1]);
+    // The next order takes the place of what is still to come.
+    injector.order([(1, vec![Fault::FailReads { commands: 1 }])]);
+    injector.order([]);
+    assert_eq!([(); 3].map(|()| fails()), [false; 3]);
+}
+
+#[test]
 fn what_was_flushed_survives_cuts_of_the_power() {
     cut_power_in_rounds(1..40, Access::default());
 }

@@ -98,10 +98,10 @@ impl Bench {
         fs::write(self.pages.path().join(page.to_string()), bytes).unwrap();
     }
 
-    /// Log page 00h, which lists page C1h or not.
+    /// Log page 00h, which lists page D1h or not.
     fn list(&self, is_listed: bool) {
         let mut pages = vec![0; 1024];
-        pages[4 * 0xC1] = u8::from(is_listed);
+        pages[4 * 0xD1] = u8::from(is_listed);
         self.put(0, &pages);
     }
 }
@@ -110,16 +110,16 @@ impl Bench {
 fn a_served_model_is_asked_before_and_after() {
     let bench = Bench::new("Floatgate as p5800x");
     bench.list(true);
-    bench.put(0xC1, &page(THEN));
+    bench.put(0xD1, &page(THEN));
     let tools = bench.fakes.tools();
     let servers = Servers::of(&bench.sites(), &tools);
     assert!(servers.warnings().is_empty());
     let before = servers.read(&tools).unwrap();
-    bench.put(0xC1, &page(NOW));
+    bench.put(0xD1, &page(NOW));
     let since = servers.since(&before, &tools).unwrap();
     assert_eq!((since.replies, since.late), (100, 2));
     assert_eq!(servers.since_opened(&tools), Some(since));
-    bench.put(0xC1, &page(THEN)[..100]);
+    bench.put(0xD1, &page(THEN)[..100]);
     assert_eq!(servers.since(&before, &tools), None, "cut short");
 }
 
@@ -128,7 +128,7 @@ fn a_drive_of_another_maker_is_sent_no_command() {
     for model in ["Samsung SSD 980 PRO 1TB", "Floatgate live drive"] {
         let bench = Bench::new(model);
         bench.list(true);
-        bench.put(0xC1, &page(NOW));
+        bench.put(0xD1, &page(NOW));
         let servers = Servers::of(&bench.sites(), &bench.fakes.tools());
         assert_eq!(bench.fakes.asked(), [""; 0], "{model}");
         assert_eq!(servers.read(&bench.fakes.tools()), None);
@@ -143,7 +143,7 @@ fn the_page_is_read_only_where_it_is_listed_and_its_lack_is_told() {
     let servers = Servers::of(&bench.sites(), &bench.fakes.tools());
     let asked = ["nvme get-log /dev/nvme0n1 --log-id=0 --log-len=1024 --raw-binary"];
     assert_eq!(bench.fakes.asked(), asked);
-    assert!(servers.warnings()[0].text.ends_with("lists no log page C1h; its server is older"));
+    assert!(servers.warnings()[0].text.ends_with("lists no log page D1h; its server is older"));
     let without = Servers::of(&bench.sites(), &Fakes::none().tools());
     assert!(without.warnings()[0].text.ends_with("nvme is not installed"));
 }
@@ -156,7 +156,7 @@ fn namespaces_of_one_drive_are_counted_once() {
         bench.machine.write(&format!("sys/devices/block/nvme0n2/device/{name}"), text);
     }
     bench.list(true);
-    bench.put(0xC1, &page(THEN));
+    bench.put(0xD1, &page(THEN));
     let site = |name: &str, minor| {
         let number = DeviceNumber { major: 259, minor };
         Site::of_device(bench.machine.system(), name.into(), Permit::of_null(name), number)

@@ -8,12 +8,13 @@ use export::nvme::{ControllerFault, Subsystem};
 use live::fault_injection::Fault;
 use live::operator::{Backing, Operator, PersistentState};
 use live::{
-    Device, DriveEvent, EventKind, Meter, MeteredDevice, Operations as _, Protection, SanitizeState,
+    Device, DriveEvent, EventKind, InjectedError, InjectedErrorKind, Meter, MeteredDevice,
+    Operations as _, Protection, SanitizeState,
 };
 use status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, Refusal};
 
 use super::subject::Subject;
-use super::{DriveService, locked};
+use super::{DriveService, event_log, locked};
 
 /// Kinds of events as their log has them.
 const KINDS: [(EventKind, &str); 6] = [
@@ -24,6 +25,10 @@ const KINDS: [(EventKind, &str); 6] = [
     (EventKind::SanitizeBegan, "sanitize-began"),
     (EventKind::SanitizeEnded, "sanitize-ended"),
 ];
+
+/// Length of an injected latency spike, and an injected critical temperature.
+const LATENCY_SPIKE_MS: u64 = 1000;
+const CRITICAL_CELSIUS: i16 = 90;
 
 impl Backing for DriveService {
     fn erase(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
@@ -70,9 +75,35 @@ impl Backing for DriveService {
         Arc::new(MeteredDevice::new(device, meter))
     }
 
+    fn injects_errors(&self) -> bool {
+        self.injector.is_some()
+    }
+
+    fn inject_errors(&self, errors: &[InjectedError]) -> Result<(), String> {
+        let injector = self.injector.as_ref().ok_or("the server has no --fault-injection")?;
+        let operator = self.operator.get().and_then(Weak::upgrade);
+        let namespaces: Vec<u32> =
+            operator.iter().flat_map(|it| it.namespaces()).map(|it| it.id).collect();
+        let faults = |it: &InjectedError| (it.after_reads, faults_of(it.kind, &namespaces));
+        let mut injected = locked(&self.injected_errors);
+        injector.order(errors.iter().map(faults));
+        errors.clone_into(&mut injected);
+        Ok(())
+    }
+
+    fn injected_errors(&self) -> Vec<InjectedError> {
+        let Some(injector) = &self.injector else { return Vec::new() };
+        let injected = locked(&self.injected_errors);
+        injector.pending_orders().into_iter().filter_map(|it| injected.get(it).copied()).collect()
+    }
+
     fn note(&self, kind: EventKind, text: String) {
         tracing::info!(drive = self.number(), "{text}");
         self.event_log.note_as(word(kind), text);
+    }
+
+    fn now_unix_ms(&self) -> u64 {
+        event_log::now_unix_ms()
     }
 
     fn events(&self) -> Vec<DriveEvent> {
@@ -89,6 +120,31 @@ impl Backing for DriveService {
         // A status has only numbers, texts and lists, which cannot fail.
         serde_json::to_vec_pretty(&self.status()).unwrap_or_default()
     }
+}
+
+/// The faults that show an error. Those of the controller and of its memory are one to hosts: it
+/// fails until it is reset.
+fn faults_of(error: InjectedErrorKind, namespaces: &[u32]) -> Vec<Fault> {
+    let fault = match error {
+        InjectedErrorKind::ControllerHang
+        | InjectedErrorKind::NandHang
+        | InjectedErrorKind::FirmwareError
+        | InjectedErrorKind::CriticalMemoryCorruption
+        | InjectedErrorKind::MemoryCorruption
+        | InjectedErrorKind::NandCorruption
+        | InjectedErrorKind::SramCorruption
+        | InjectedErrorKind::HardwareMalfunction => Fault::FailControllers,
+        InjectedErrorKind::PlpDefect => Fault::FailPlp,
+        InjectedErrorKind::NoSpares => {
+            let worn = |id: &u32| Fault::FailWrites { namespace: *id };
+            return namespaces.iter().map(worn).collect();
+        }
+        InjectedErrorKind::LatencySpike => Fault::Stall { stall_ms: LATENCY_SPIKE_MS },
+        InjectedErrorKind::CommandFailure => Fault::FailReads { commands: 1 },
+        InjectedErrorKind::CriticalTemperature => Fault::Heat { celsius: CRITICAL_CELSIUS },
+        InjectedErrorKind::DieOffline => Fault::FailDie { die: 0 },
+    };
+    vec![fault]
 }
 
 fn word(kind: EventKind) -> &'static str {

@@ -46,6 +46,12 @@ struct Events {
     is_being_written: bool,
 }
 
+/// Milliseconds since the beginning of 1970, by the clock that events have.
+pub(super) fn now_unix_ms() -> u64 {
+    let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl EventLog {
     /// The events of a folder's drive, with those that earlier servers kept.
     pub(super) fn open(volume: &Path) -> Self {
@@ -65,8 +71,7 @@ impl EventLog {
 
     /// Records an event of a kind, and writes it unless another thread is writing, which then does.
     pub(super) fn note_as(&self, kind: &str, what: String) {
-        let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at_unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let at_unix_ms = now_unix_ms();
         let kind = kind.to_owned();
         if self.events().take(EventRecord { at_unix_ms, what, kind }) {
             // A disk that hangs holds up this thread, and none that asks for the events.

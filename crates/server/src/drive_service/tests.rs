@@ -5,16 +5,22 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use blockio::Bytes;
-use live::fault_injection::Fault;
+use live::fault_injection::{Fault, FaultInjector, Schedule};
 use live::operator::PersistentState;
 use live::{
-    Compression, CreateOptions, Durability, Exit, FormatRequest, OperationError, Operations as _,
-    SanitizeState, SelfTest, SelfTestEnd, VolumeOptions,
+    Compression, CreateOptions, Durability, Exit, FormatRequest, InjectedError, InjectedErrorKind,
+    NamespaceRequest, OperationError, Operations as _, SanitizeState, SelfTest, SelfTestEnd,
+    VolumeOptions,
 };
 use status::management::{Answer, Request};
 use status::{HealthState, ProblemKind};
 
 use super::*;
+
+/// A namespace that several controllers may have.
+fn shared(size: u64, block_bytes: u32) -> NamespaceRequest {
+    NamespaceRequest { size, block_bytes, is_private: false }
+}
 
 const PATTERN: &[u8] = b"nobody may find this on a die";
 
@@ -101,7 +107,7 @@ fn a_drive_in_memory_counts_what_clients_move_and_claims_no_media() {
     assert!(service.volume().is_none() && service.maintenance().is_none());
     let (other, _) = in_memory();
     assert_ne!(service.number(), other.number());
-    operator.begin_sanitize(Exit::Restricted).unwrap();
+    operator.begin_sanitize(Exit::Restricted.into()).unwrap();
     await_end(&operator);
     assert_eq!(service.status().space.unwrap().stored_bytes, 0);
 }
@@ -145,13 +151,40 @@ fn faults_of_hosts_change_what_health_says() {
 }
 
 #[test]
+fn errors_that_a_host_injects_are_faults() {
+    let injector = FaultInjector::new(Schedule::default(), |_| (), |_, _| ());
+    let service = DriveService::in_memory(1 << 20, Some(Arc::clone(&injector))).unwrap();
+    let (service, operator) = operate(&Arc::new(service), PersistentState::whole(512));
+    let own = Arc::clone(&service);
+    injector.call_for_hosts(Box::new(move |fault| own.inject_for_hosts(fault)));
+    let error = |kind, after_reads| InjectedError { kind, after_reads };
+    let (hot, worn) = (InjectedErrorKind::CriticalTemperature, InjectedErrorKind::NoSpares);
+    let errors = [error(hot, 1), error(worn, 2)];
+    operator.inject_errors(&errors).unwrap();
+    assert_eq!(operator.injected_errors(), errors);
+    injector.keep_time().unwrap();
+    let device = Arc::clone(&operator.namespaces()[0].device);
+    for (warning, left) in [(2, &errors[1..]), (2 | 8, &[])] {
+        device.read(0, &mut [0; 512]).unwrap();
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while service.health().critical_warning != warning {
+            assert!(Instant::now() < deadline, "{left:?}");
+            std::thread::yield_now();
+        }
+        assert_eq!(operator.injected_errors(), left);
+    }
+    let (_, operator) = in_memory();
+    assert!(!operator.injects_errors(), "only where faults may be injected");
+}
+
+#[test]
 fn a_volume_that_was_divided_by_a_host_is_found_so_by_the_next_server() {
     let folder = tempfile::tempdir().unwrap();
     let volume = volume(folder.path());
     let (service, operator) = serve(&volume);
     operator.delete_namespace(None).unwrap();
-    assert_eq!(operator.create_namespace(1 << 20, 4096).unwrap(), 1);
-    assert_eq!(operator.create_namespace(2 << 20, 512).unwrap(), 2);
+    assert_eq!(operator.create_namespace(&shared(1 << 20, 4096)).unwrap(), 1);
+    assert_eq!(operator.create_namespace(&shared(2 << 20, 512)).unwrap(), 2);
     operator.delete_namespace(Some(1)).unwrap();
     let device = Arc::clone(&operator.namespaces()[0].device);
     device.write(0, PATTERN, Durability::Durable).unwrap();
@@ -164,7 +197,7 @@ fn a_volume_that_was_divided_by_a_host_is_found_so_by_the_next_server() {
     found[0].device.read(0, &mut back).unwrap();
     assert_eq!(back, PATTERN);
     assert!(found[0].device.read(64 * 512, &mut [0; 1]).is_err());
-    let full = operator.create_namespace(1 << 30, 512).unwrap_err();
+    let full = operator.create_namespace(&shared(1 << 30, 512)).unwrap_err();
     assert!(matches!(full, OperationError::NoSpace { .. }), "{full}");
     operator.begin_self_test(SelfTest::Extended, Some(2)).unwrap();
     await_end(&operator);
@@ -191,7 +224,7 @@ fn what_is_sanitized_or_formatted_securely_is_on_no_die() {
             let request = FormatRequest { namespace: Some(1), block_bytes: 4096, is_secure: true };
             operator.begin_format(&request).unwrap();
         } else {
-            operator.begin_sanitize(Exit::Restricted).unwrap();
+            operator.begin_sanitize(Exit::Restricted.into()).unwrap();
         }
         await_end(&operator);
         assert!(!is_on_die(folder.path()));
@@ -285,7 +318,7 @@ fn a_die_that_failed_before_a_sanitize_or_secure_format_fails_it_with_its_name()
     operator.begin_format(&request).unwrap();
     await_end(&operator);
     assert_eq!(operator.operation_status().format_failure.as_ref(), Some(&reason));
-    operator.begin_sanitize(Exit::Restricted).unwrap();
+    operator.begin_sanitize(Exit::Restricted.into()).unwrap();
     await_end(&operator);
     assert_eq!(operator.operation_status().sanitize.state, SanitizeState::Failed);
     let events = service.events();

@@ -129,7 +129,7 @@ fn linux_uses_a_volume_over_vfio_user_and_a_killed_server_is_a_drive_that_was_pu
         _ => {}
     });
     let words = ["many commands", "few doorbells", "kill the server"];
-    check_commands(&said, &words, 47);
+    check_commands(&said, &words, 50);
     check_pages(&said, &then);
     check_operations(&said);
     check_machine(&said);
@@ -177,6 +177,7 @@ fn check_machine(said: &Said) {
     let health = "SMART overall-health self-assessment test result: PASSED";
     assert!(said["smartctl"].contains(health), "{}", said["smartctl"]);
     assert!(said["smartctl"].contains("Drbl_Bf_Cfg"), "{}", said["smartctl"]);
+    assert!(said["ways to reset"].contains("flr"), "{}", said["ways to reset"]);
     for (name, value) in [("blocks of 4096", 4096), ("blocks of 512", 512)] {
         assert_eq!(said[name], format!("{value}\nguest: exit 0\n"), "{name}");
     }

@@ -51,6 +51,10 @@ say "blocks of 4096" cat "/sys/block/${first#/dev/}/queue/logical_block_size"
 say "format back" nvme format "$first" -l 0 --force
 say "blocks of 512" cat "/sys/block/${first#/dev/}/queue/logical_block_size"
 say reset nvme reset /dev/nvme0
+function=/sys/bus/pci/devices/$(cat /sys/class/nvme/nvme0/address)
+say "ways to reset" cat "$function/reset_method"
+say "function reset" sh -c "echo 1 > $function/reset"
+say "after that" dd if="$first" of=/dev/null bs=4k count=1 iflag=direct
 dd if=/dev/urandom of=/tmp/file bs=1M count=4 2> /tmp/dd
 say filesystem mkfs.ext4 -q "$first"
 mount -t ext4 "$first" /home

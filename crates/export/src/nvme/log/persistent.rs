@@ -3,6 +3,8 @@
 use device::{DriveEvent, EventKind};
 
 use super::super::context::Context;
+use super::super::controller::Controller;
+use super::super::transport::VENDOR;
 use super::super::wire::Structure;
 
 /// Bytes of the header of the log, and of that of an event.
@@ -36,13 +38,17 @@ mod kind {
 }
 
 /// The log as it is now: a snapshot of the health, then what happened, the latest first.
-pub(super) fn page(context: &Context<'_>, controller: u16, health: &[u8]) -> Vec<u8> {
+pub(super) fn page(controller: &Controller, context: &Context<'_>, health: &[u8]) -> Vec<u8> {
     let operations = context.drive.operations();
     let mut events = operations.events();
     events.reverse();
-    let now_ms = events.first().map_or(0, |event| event.at_unix_ms);
+    let mut it = header(context);
+    if !controller.transport().is_fabrics() {
+        it.put_u16(52, VENDOR);
+    }
+    let controller = controller.id();
     let mut body = Vec::new();
-    put_event(&mut body, kind::HEALTH, controller, now_ms, health);
+    put_event(&mut body, kind::HEALTH, controller, operations.now_unix_ms(), health);
     for event in &events {
         let (kind, data) = described(context, event);
         put_event(&mut body, kind, controller, event.at_unix_ms, &data);
@@ -53,21 +59,22 @@ pub(super) fn page(context: &Context<'_>, controller: u16, health: &[u8]) -> Vec
     }
     let of_kind = |event: &&DriveEvent| event.kind != EventKind::Other;
     let count = 1 + events.len() + events.iter().filter(of_kind).count();
-    let mut page = header(context, count, body.len());
+    it.put_u32(4, u32::try_from(count).expect("a few dozens"));
+    it.put_u64(8, (HEADER_BYTES + body.len()) as u64);
+    let mut page = it.into_bytes();
     page.extend(body);
     page
 }
 
-fn header(context: &Context<'_>, events: usize, body_bytes: usize) -> Vec<u8> {
+/// The header, without what it says of the controller and of the events.
+fn header(context: &Context<'_>) -> Structure {
     let subsystem = context.drive;
     let (identity, health) = (subsystem.identity(), subsystem.operations().health());
     let mut it = Structure::new(HEADER_BYTES);
     it.put_u8(0, 0x0D);
-    it.put_u32(4, u32::try_from(events).expect("a few dozens"));
-    it.put_u64(8, (HEADER_BYTES + body_bytes) as u64);
     it.put_u8(16, REVISION);
     it.put_u16(18, 492);
-    it.put_u64(20, context.now.0 / 1_000_000);
+    it.put_u64(20, subsystem.operations().now_unix_ms());
     it.put_u128(28, (health.power_on_s / 3600).into());
     it.put_u64(44, health.power_cycles);
     it.put_padded(56, 20, &format!("{:016x}", identity.number));
@@ -77,7 +84,7 @@ fn header(context: &Context<'_>, events: usize, body_bytes: usize) -> Vec<u8> {
         let (byte, bit) = (480 + usize::from(kind / 8), kind % 8);
         it.or_u8(byte, 1 << bit);
     }
-    it.into_bytes()
+    it
 }
 
 fn put_event(body: &mut Vec<u8>, kind: u8, controller: u16, at_unix_ms: u64, data: &[u8]) {

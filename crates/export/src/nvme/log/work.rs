@@ -65,9 +65,10 @@ fn put_result(it: &mut Structure, at: usize, result: &SelfTestResult) {
     }
 }
 
-/// Dword 10 of a Sanitize command that asks for a block erase; bit 3 where the exit is free.
+/// Dword 10 of a Sanitize command that asks for a block erase; bit 3 where the exit is free, bit 9
+/// where blocks were to stay allocated.
 const fn sanitize_dword(status: &SanitizeStatus) -> u32 {
-    2 | (status.exit_is_free as u32) << 3
+    2 | (status.exit_is_free as u32) << 3 | (status.keeps_blocks as u32) << 9
 }
 
 /// Sanitize Status log.
@@ -75,6 +76,8 @@ pub(super) fn sanitize(status: &SanitizeStatus) -> Vec<u8> {
     let mut it = Structure::new(512);
     let (state, is_known) = match status.state {
         SanitizeState::Never => (0, false),
+        // All blocks were deallocated, though they were to stay allocated.
+        SanitizeState::Done if status.keeps_blocks => (4, true),
         SanitizeState::Done => (1, true),
         SanitizeState::Running => (2, true),
         SanitizeState::Failed => (3, true),

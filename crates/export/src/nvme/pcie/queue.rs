@@ -192,6 +192,10 @@ impl CompletionQueue {
         Self { number, base, entries, tail, seen_head, phase, vector, waiting }
     }
 
+    pub(super) const fn entries(&self) -> u32 {
+        self.entries
+    }
+
     /// Posts completions of a submission queue whose head is `head`, as far as there is room.
     pub(super) fn post(
         &mut self,
@@ -341,6 +345,10 @@ impl SubmissionQueue {
         let builder = thread::Builder::new().name("vfio-user-queue".to_owned());
         let thread = builder.spawn(move || own.run(io, lane.as_ref()))?;
         Ok(Self { shared, thread: Some(thread) })
+    }
+
+    pub(super) fn entries(&self) -> u32 {
+        self.shared.place.entries
     }
 
     /// Number of the queue that its completions go to.
