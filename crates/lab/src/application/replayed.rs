@@ -16,9 +16,10 @@ use super::RequestTree;
 /// Above it the host determines the rate, of which only the sharing of processors is modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
 
-/// Ratio of latencies, and share of the host, beyond which a prediction is an extrapolation.
+/// Ratio of latencies from which on a prediction is an extrapolation.
 pub const LATENCY_RATIO_MAX: f64 = 5.0;
-/// See [`LATENCY_RATIO_MAX`].
+
+/// Share of the host in the critical path above which a prediction is an extrapolation.
 pub const HOST_SHARE_SHOWN: f64 = 0.5;
 
 /// Largest share of the time of a recording in which no request was outstanding without a break.

@@ -12,8 +12,8 @@ use workload::recording::{Parent, RecordedRequest, Recording, parents};
 pub struct RequestTree<'a> {
     /// All requests.
     pub requests: Cow<'a, [RecordedRequest]>,
-    /// Parent of each request, in the same copy; think times but those of timers are processor time,
-    /// if processors are known.
+    /// Parent of each request, in the same copy; think times but those of timers are processor
+    /// time, if processors are known.
     pub parents: Vec<Parent>,
     /// Processors that think times share; absent: they pass as the clock does.
     pub processors: Option<NonZeroU32>,

@@ -45,7 +45,8 @@ const CAUSED_MIN: f64 = 2.5;
 /// earlier one may be the cause of the cause.
 const LIKELIHOOD_FACTOR: f64 = 3.0;
 /// Distance from their median, as a share of it, within which at least two thirds of the think
-/// times of a kind lie where a timer ends them. The work of clients that share processors varies more.
+/// times of a kind lie where a timer ends them. The work of clients that share processors varies
+/// more.
 const SPREAD_MAX: f64 = 0.05;
 
 /// Kinds of requests as indexes, and how many of each there are.
@@ -71,7 +72,7 @@ struct Cause {
     distance_ns: u64,
     /// Times as frequent as by chance.
     ratio: f64,
-    /// The same where it is significantly above chance; else 0.
+    /// Ratio where it is significantly above chance; else 0.
     likelihood: f64,
 }
 
