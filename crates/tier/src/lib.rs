@@ -22,12 +22,26 @@
 //! assert!(hits[0] < hits[1] && hits[1] < bound);
 //! # Ok::<(), tier::CacheError>(())
 //! ```
+//!
+//! A [`Tier`] says what a request transfers from and to which class, by its [`Policy`].
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod belady;
+mod budget;
+mod busyness;
 mod cache;
+mod counters;
+mod policy;
 mod queues;
+mod slow_log;
+mod tier;
+mod transfer;
+mod write_area;
 
 pub use belady::optimal_hits;
 pub use cache::{Block, Cache, CacheError, Replacement};
+pub use counters::TierCounters;
+pub use policy::{Class, Layout, Pin, Policy, TierError, WriteMode};
+pub use tier::{BLOCK_BYTES, Classes, Destage, Plan, Tier};
+pub use transfer::{Direction, Transfer};
