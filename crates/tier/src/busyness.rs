@@ -15,12 +15,13 @@ const BINS: usize = 16 + 4 * 28;
 /// Weight of a new latency in the mean of its range.
 const WEIGHT: f64 = 1.0 / 16.0;
 /// Choices after which a mean is out of date: the class may be less busy with other work by then.
-const FRESH_CHOICES: u64 = 1 << 14;
+const FRESH_CHOICES: u64 = 1 << 16;
 
 /// Reads outstanding on both classes, and their latencies.
 #[derive(Clone, Debug)]
 pub(crate) struct Busyness {
     classes: [Load; 2],
+    /// Choices so far, from 1 on.
     choices: u64,
 }
 
@@ -34,14 +35,14 @@ struct Load {
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     latency_ns: f64,
-    /// Choice after which it was measured last, counted from 1; 0: never.
+    /// Number of choices when it was measured last; 0: never.
     measured_at: u64,
 }
 
 impl Busyness {
     pub(crate) fn new() -> Self {
         let idle = Load { outstanding: 0, latencies: vec![Mean::default(); BINS] };
-        Self { classes: [idle.clone(), idle], choices: 0 }
+        Self { classes: [idle.clone(), idle], choices: 1 }
     }
 
     /// The class that is expected to answer a read of `blocks` sooner.
@@ -70,18 +71,20 @@ impl Busyness {
         let is_fresh = mean.measured_at > 0 && self.choices - mean.measured_at < FRESH_CHOICES;
         let weight = if is_fresh { WEIGHT } else { 1.0 };
         mean.latency_ns += (latency.0 as f64 - mean.latency_ns) * weight;
-        mean.measured_at = self.choices.max(1);
+        mean.measured_at = self.choices;
     }
 
     /// Latency of one more read: as measured with as many blocks outstanding, or else with the next
-    /// fewer; 0 where nothing was measured lately.
+    /// fewer.
     fn expected_ns(&self, class: Class, blocks: u32) -> f64 {
         let load = &self.classes[class as usize];
         let at = bin(load.outstanding.saturating_add(blocks));
         let is_fresh =
             |mean: &&Mean| mean.measured_at > 0 && self.choices - mean.measured_at < FRESH_CHOICES;
         let measured = load.latencies[..=at].iter().rev().find(is_fresh);
-        measured.map_or(0.0, |mean| mean.latency_ns)
+        // A class of which nothing is known is tried, by one request at a time.
+        let unknown_ns = if load.outstanding == 0 { 0.0 } else { f64::MAX };
+        measured.map_or(unknown_ns, |mean| mean.latency_ns)
     }
 }
 

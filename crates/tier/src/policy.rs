@@ -99,7 +99,7 @@ pub struct Policy {
     /// limit.
     pub admit_drive_writes_per_day: Option<f64>,
     /// Ranges that stay on one class.
-    #[serde(default, rename = "pin")]
+    #[serde(rename = "pin", default)]
     pub pins: Vec<Pin>,
 }
 

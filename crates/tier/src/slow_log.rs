@@ -25,20 +25,20 @@ pub(crate) struct SlowLog {
 }
 
 impl SlowLog {
-    /// An empty log on a class of `blocks` blocks.
-    pub(crate) fn new(policy: &Policy, blocks: u32) -> Result<Self, TierError> {
-        let (unit_blocks, band_blocks) =
-            (policy.destage_kib / 4, policy.band_mib.saturating_mul(256));
-        let units_per_band = band_blocks / unit_blocks;
-        let share = 1.0 - policy.spare_percent / 100.0;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
-        let logical = (f64::from(blocks) * share) as u32;
+    /// An empty log on a class of `blocks` blocks, which is 1/`time_lapse` of it.
+    pub(crate) fn new(policy: &Policy, blocks: u32, time_lapse: u32) -> Result<Self, TierError> {
+        let unit_blocks = policy.destage_kib / 4;
+        let band_blocks = policy.band_mib.saturating_mul(256);
+        let (bands, units_per_band) = (blocks / band_blocks, band_blocks / unit_blocks);
+        let logical = logical_bands(policy, f64::from(bands), time_lapse) * f64::from(band_blocks);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+        let logical = logical as u32;
         let config = Config {
             geometry: Geometry {
                 banks: 1,
                 dies_per_bank: 1,
                 planes_per_die: 1,
-                erase_blocks_per_plane: blocks / band_blocks,
+                erase_blocks_per_plane: bands,
                 pages_per_erase_block: units_per_band,
                 page_kib: policy.destage_kib,
                 indirection_kib: 4,
@@ -111,4 +111,15 @@ impl SlowLog {
     pub(crate) fn counters(&self) -> Counters {
         self.ftl.counters()
     }
+}
+
+/// User capacity of a log of `bands` bands, in bands.
+///
+/// Bands keep their size in time lapse, and as many as ever are open or free. So the data of the
+/// host has the share of all other bands that it has at full scale: garbage collection is as dear.
+fn logical_bands(policy: &Policy, bands: f64, time_lapse: u32) -> f64 {
+    let held = f64::from(WATERMARKS.low + WATERMARKS.high) / 2.0;
+    let whole = bands * f64::from(time_lapse);
+    let share = whole * (1.0 - policy.spare_percent / 100.0) / (whole - held);
+    ((bands - held) * share).max(0.0)
 }

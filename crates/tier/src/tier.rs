@@ -38,10 +38,8 @@ pub struct Classes {
     pub fast_blocks: u64,
     /// Blocks of the slow class.
     pub slow_blocks: u64,
-    /// Decimal GB of the whole drive for each block, so that pins keep their share in time lapse.
-    pub gb_per_block: f64,
-    /// Length of a day on the owner's clock.
-    pub day: Nanos,
+    /// Time lapse k: they have 1/k of their capacity, and a day lasts 1/k of one.
+    pub time_lapse: u32,
 }
 
 /// Transfers of a request.
@@ -122,10 +120,10 @@ impl Tier {
         let (fast, slow) = (fast?, slow?);
         let log = match policy.layout {
             Layout::InPlace => None,
-            Layout::Log => Some(SlowLog::new(policy, slow)?),
+            Layout::Log => Some(SlowLog::new(policy, slow, classes.time_lapse)?),
         };
         let blocks = log.as_ref().map_or(slow, SlowLog::blocks);
-        let (pins, pinned) = pinned_ranges(policy, blocks, classes.gb_per_block)?;
+        let (pins, pinned) = pinned_ranges(policy, blocks, classes.time_lapse)?;
         let free = fast.checked_sub(pinned).ok_or_else(|| {
             let limit = format!("at most the {fast} blocks of the fast class");
             TierError::new("pin", &format!("{pinned} blocks on the fast class"), limit)
@@ -139,6 +137,7 @@ impl Tier {
             })?;
             Ok(ReadCache::new(cache, first))
         });
+        let day = Nanos::from_secs_f64(86_400.0) / u64::from(classes.time_lapse.max(1));
         let per_day = policy.admit_drive_writes_per_day.map(|times| times * f64::from(fast));
         let written = policy.writes_to_fast();
         Ok(Self {
@@ -151,7 +150,7 @@ impl Tier {
             destages: 0,
             reads: reads.transpose()?,
             log,
-            budget: per_day.map(|blocks| Budget::new(blocks, classes.day)),
+            budget: per_day.map(|blocks| Budget::new(blocks, day)),
             busyness: Busyness::new(),
             counters: TierCounters::default(),
         })
@@ -461,9 +460,11 @@ fn written_blocks(policy: &Policy, free: u32) -> Result<u32, TierError> {
 fn pinned_ranges(
     policy: &Policy,
     blocks: u32,
-    gb_per_block: f64,
+    time_lapse: u32,
 ) -> Result<(Vec<PinnedRange>, u32), TierError> {
     let (mut ranges, mut pinned): (Vec<PinnedRange>, u32) = (Vec::new(), 0);
+    // Of the whole drive, so that pins keep their share in time lapse.
+    let gb_per_block = BLOCK_BYTES as f64 * f64::from(time_lapse) / 1e9;
     for pin in &policy.pins {
         let value = format!("{} to {} GB", pin.from_gb, pin.to_gb);
         let [first, end] = [pin.from_gb, pin.to_gb].map(|gb| gb / gb_per_block);

@@ -56,7 +56,9 @@ impl Drive {
     pub fn retimed(&self, spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
         let config = spec.nand_config(&setup.format, setup.time_lapse)?;
         let count = (spec.device_count() * spec.modules.count) as usize;
-        let same = self.modules.len() + self.in_place.len() + self.disks.len() == count
+        let same = self.classes.is_none()
+            && spec.tier.is_none()
+            && self.modules.len() + self.in_place.len() + self.disks.len() == count
             && self.modules.is_empty() == config.is_none()
             && self.disks.is_empty() == spec.disk.is_none()
             && self.modules.iter().all(|held| {

@@ -32,7 +32,7 @@ fn tier(policy: &Policy) -> Tier {
 }
 
 fn classes(fast_blocks: u64, slow_blocks: u64) -> Classes {
-    Classes { fast_blocks, slow_blocks, gb_per_block: 1.0, day: DAY }
+    Classes { fast_blocks, slow_blocks, time_lapse: 1 }
 }
 
 fn transfer(class: Class, direction: Direction, first: u32, blocks: u32) -> Transfer {
@@ -110,7 +110,8 @@ fn admission_waits_for_misses_and_keeps_to_size_and_budget() {
 
 #[test]
 fn pinned_ranges_stay_on_their_class() {
-    let pin = |from_gb, to_gb, class| Pin { from_gb, to_gb, class };
+    let gb = |blocks: f64| blocks * 4096.0 / 1e9;
+    let pin = |from, to, class| Pin { from_gb: gb(from), to_gb: gb(to), class };
     let pins = vec![pin(10.0, 20.0, Class::Fast), pin(30.0, 40.0, Class::Slow)];
     let pinned = Policy { pins, ..policy(WriteMode::Back) };
     let mut tier = tier(&pinned);
