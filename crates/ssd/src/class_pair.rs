@@ -380,6 +380,18 @@ impl ClassPair {
         }
     }
 
+    /// Writes `sectors` from `lba` on in no time, long ago: the slow class has them. Returns false
+    /// where a class takes no writes.
+    pub(crate) fn age(&mut self, lba: Lba, sectors: u32) -> bool {
+        let first = block_of(lba.0);
+        let end = block_of((lba.0 + u64::from(sectors)).next_multiple_of(8));
+        let writes = self.tier.age((first, end - first));
+        writes.iter().all(|write| {
+            let lba = Lba(u64::from(write.first) * u64::from(SECTORS_PER_BLOCK));
+            self.drives[write.class as usize].age(lba, write.blocks * SECTORS_PER_BLOCK)
+        })
+    }
+
     /// Time at which the classes are to be looked at, if no event is pending for it yet.
     pub(crate) fn wake(&mut self) -> Option<Nanos> {
         let arrival = self.arriving.first_key_value().map(|((at, _), _)| *at);

@@ -681,6 +681,11 @@ impl DriveSpec {
         self.in_place.is_none() && self.disk.is_none() && self.tier.is_none()
     }
 
+    /// True if what was written before changes what it does: of NAND, and of two classes.
+    pub const fn settles(&self) -> bool {
+        self.is_nand() || self.tier.is_some()
+    }
+
     /// Devices that are one target, at least one.
     pub fn device_count(&self) -> u32 {
         self.devices.as_ref().map_or(1, |devices| devices.count)

@@ -274,6 +274,29 @@ impl Tier {
         trims
     }
 
+    /// Writes `blocks` blocks from `first` on as if long ago: they have left the fast class.
+    /// Returns what is written to the classes.
+    pub fn age(&mut self, (first, blocks): (Block, u32)) -> Vec<Transfer> {
+        self.assert_inside(first, blocks);
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for block in first..first + blocks {
+            if let Some(pin) = self.pin_of(block).filter(|pin| pin.class == Class::Fast) {
+                let place = pin.place + (block - pin.first);
+                push(&mut writes, Class::Fast, Direction::Write, place);
+                continue;
+            }
+            if let Some(written) = &mut self.written {
+                written.forget(block);
+            }
+            self.forget_copy(block);
+            match &mut self.log {
+                Some(log) => log.append(block, &mut reads, &mut writes),
+                None => push(&mut writes, Class::Slow, Direction::Write, block),
+            }
+        }
+        writes
+    }
+
     /// The next unit to destage, if one is due and not too many are under way.
     pub fn destage(&mut self) -> Option<Destage> {
         let written = self.written.as_mut()?;

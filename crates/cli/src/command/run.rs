@@ -312,7 +312,7 @@ fn limited(limit: HostLimit) -> String {
 /// True if writes change what `subject` does: not of models that are written in place.
 fn settles(subject: &Subject) -> bool {
     match subject {
-        Subject::Model { spec, .. } => spec.is_nand(),
+        Subject::Model { spec, .. } => spec.settles(),
         Subject::Real { .. } => true,
     }
 }

@@ -298,3 +298,23 @@ fn wrong_tiers_are_refused_with_what_would_be_right() {
     let swapped = DriveSpec::parse(&swapped, "both.toml").expect_err("swapped").to_string();
     assert!(swapped.contains("fast") && swapped.contains("swapped"), "{swapped}");
 }
+
+#[test]
+fn data_of_long_ago_lies_on_the_slow_class_without_time_passing() {
+    for policy in ["write = \"back\"", "write = \"shape\"\nlayout = \"log\"\nband_mib = 4"] {
+        let spec = tier("p5800x", "p5510", &format!("{policy}\nfast_gb = 20"));
+        let mut drive = at(&spec, "polled", 1024);
+        let sectors = drive.user_sectors() / 4096 * 4096;
+        for lba in (0..sectors).step_by(4096) {
+            assert!(drive.age(Lba(lba), 4096), "there is room for it");
+        }
+        let written = drive.tier_work().expect("a tier").classes.map(|it| it.media.pages_host);
+        assert!(written[0] == 0 && written[1] > sectors / 8 * 99 / 100, "{written:?}");
+        let mut now = Nanos::ZERO;
+        let load = Load { threads: 1, queue: 1, blocks: sectors / 8, read_percent: 100 };
+        load.run(&mut drive, &mut now, 1000);
+        let pages = drive.pages_read().expect("it has a map");
+        assert!(pages.all >= 1000 && pages.unmapped < 20, "{pages:?}");
+        drive.check_invariants();
+    }
+}

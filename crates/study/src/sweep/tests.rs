@@ -140,6 +140,7 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
         latency: results::LatencySummary::default(),
         spread: None,
         write_amplification: Some(4.0),
+        tier: None,
         lifetime: None,
         unit_prices: None,
     };
