@@ -28,7 +28,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["blockio", "results"]),
     ("study", &["blockio", "lab", "results", "ssd", "workload"]),
     ("server", &["blockio", "export", "live", "lab", "report", "status"]),
-    ("cli", &["blockio", "export", "live", "lab", "real", "report", "server", "status", "study"]),
+    (
+        "cli",
+        &[
+            "blockio", "export", "live", "lab", "real", "report", "server", "status", "study",
+            "tier",
+        ],
+    ),
     ("python", &["blockio", "lab", "live", "real", "report", "status", "study"]),
 ];
 
