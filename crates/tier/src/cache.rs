@@ -37,7 +37,7 @@ pub enum Replacement {
     /// Adaptive replacement: recency and frequency in balance [megiddo-2003].
     Arc,
     /// 2Q: a queue on probation before one of least recent use [johnson-1994].
-    #[serde(rename = "2q")]
+    #[serde(rename = "two-q")]
     TwoQueue,
 }
 
@@ -64,7 +64,7 @@ impl Replacement {
             Self::Sieve => "sieve",
             Self::S3Fifo => "s3-fifo",
             Self::Arc => "arc",
-            Self::TwoQueue => "2q",
+            Self::TwoQueue => "two-q",
         }
     }
 

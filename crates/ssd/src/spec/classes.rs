@@ -1,6 +1,7 @@
 //! The classes of a drive made of two: what its file says of them, and leaves out.
 
-use tier::Layout;
+use blockio::text::in_toml_types;
+use tier::{Layout, Policy};
 use toml::{Table, Value};
 
 use super::tier::TierSpec;
@@ -156,6 +157,12 @@ pub(super) fn complete(table: &mut Table, file: &str) -> Result<(), SpecError> {
     let (fast, slow) = (take_class(tier, "fast", file)?, take_class(tier, "slow", file)?);
     let spare_percent = policy.get("spare_percent").and_then(number).unwrap_or(20.0);
     let is_log = policy.get("layout").and_then(Value::as_str) == Some("log");
+    policy.clone().try_into::<Policy>().map_err(|error| {
+        // In one line, as a sweep shows it.
+        let text = in_toml_types(&error.to_string());
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+        fault(&format!("tier: {}", lines.join(", ")))
+    })?;
     tier.insert("policy".into(), policy.into());
     let slow_gb = capacity_gb(&slow);
     let user_gb = if is_log { slow_gb * (1.0 - spare_percent / 100.0) } else { slow_gb };

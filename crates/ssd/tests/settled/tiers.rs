@@ -175,7 +175,7 @@ fn on_coarse_qlc_destaging_by_address_helps_and_a_log_helps_more() {
 
 fn random_policy(index: usize) -> String {
     let writes = ["shape", "back", "around", "through"];
-    let caches = ["lru", "sieve", "s3-fifo", "arc", "2q"];
+    let caches = ["lru", "sieve", "s3-fifo", "arc", "two-q"];
     let write = writes[index % 4];
     let log = if index % 4 < 2 && index.is_multiple_of(3) {
         "layout = \"log\"\nband_mib = 4\n"

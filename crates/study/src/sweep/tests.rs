@@ -106,13 +106,13 @@ fn the_classes_of_a_tier_and_its_policy_are_swept_by_their_keys() {
     let drive = "schema = 1\nname = \"both\"\ntitle = \"Both\"\n[tier]\nfast = \"p5800x\"\n\
                  fast_gb = 400\nslow = \"p5510\"\nwrite = \"back\"\nread_cache = \"lru\"\n\
                  source = \"estimated: a test\"\n";
-    let keys = [("tier.fast_gb", "100,900"), ("tier.read_cache", "lru,2q,lur")];
+    let keys = [("tier.fast_gb", "100,900"), ("tier.read_cache", "lru,two-q,lur")];
     let order = SweepOrder { drive: drive.into(), ..order(&keys) };
     let settings = grid(&order.dimensions).unwrap().into_iter().map(|at| order.setting(&at));
     let settings: Vec<_> = settings.map(Result::unwrap).collect();
     let tiers = settings.iter().flatten().map(|setting| setting.drive.tier.clone().unwrap());
     let caches: Vec<_> = tiers.map(|tier| tier.policy.read_cache.unwrap().name()).collect();
-    assert_eq!(caches, ["lru", "2q"]);
+    assert_eq!(caches, ["lru", "two-q"]);
     let faults: Vec<String> = settings.into_iter().filter_map(Result::err).collect();
     assert!(faults[0].contains("unknown variant `lur`"), "{faults:?}");
     assert!(faults[1].contains("tier.fast_gb is 900, must be above 0 and at most"), "{faults:?}");

@@ -16,7 +16,7 @@ CACHES = {
     "sieve": libcachesim.Sieve,
     "s3-fifo": libcachesim.S3FIFO,
     "arc": libcachesim.ARC,
-    "2q": libcachesim.TwoQ,
+    "two-q": libcachesim.TwoQ,
     "belady": libcachesim.Belady,
 }
 
