@@ -16,6 +16,7 @@ fn the_page_of_drives_names_every_field() {
             "ssd/src/spec/placement.rs",
             "ssd/src/spec/read_retry.rs",
             "ssd/src/spec/slc_cache.rs",
+            "tier/src/policy.rs",
         ],
     );
 }
@@ -43,6 +44,7 @@ fn the_page_of_results_names_every_field() {
             "results/src/confidence.rs",
             "results/src/spread.rs",
             "results/src/placement.rs",
+            "results/src/tier.rs",
             "results/src/application.rs",
         ],
     );

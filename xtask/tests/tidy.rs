@@ -15,7 +15,8 @@ const CIRCLE_FILES_MAX: usize = 8;
 const ARROWS: &[(&str, &[&str])] = &[
     ("blockio", &[]),
     ("ftl", &["blockio"]),
-    ("ssd", &["blockio", "ftl"]),
+    ("tier", &["blockio", "ftl"]),
+    ("ssd", &["blockio", "ftl", "tier"]),
     ("workload", &["blockio"]),
     ("results", &["blockio"]),
     ("device", &["blockio"]),
@@ -27,15 +28,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["blockio", "results"]),
     ("study", &["blockio", "lab", "results", "ssd", "workload"]),
     ("server", &["blockio", "export", "live", "lab", "report", "status"]),
-    ("cli", &["blockio", "export", "live", "lab", "real", "report", "server", "status", "study"]),
+    (
+        "cli",
+        &[
+            "blockio", "export", "live", "lab", "real", "report", "server", "status", "study",
+            "tier",
+        ],
+    ),
     ("python", &["blockio", "lab", "live", "real", "report", "status", "study"]),
 ];
 
-/// Arrows of tests alone: the pace of replies is tested with a drive of the catalogue.
-const TEST_ARROWS: &[(&str, &str)] = &[("export", "ssd")];
+/// Arrows of tests alone: the pace of replies is tested with a drive of the catalogue, read caches
+/// with a trace.
+const TEST_ARROWS: &[(&str, &str)] = &[("export", "ssd"), ("tier", "workload")];
 
 /// Crates in which nothing may read the machine's clock, entropy or order.
-const DETERMINISTIC: [&str; 5] = ["blockio", "ftl", "ssd", "workload", "results"];
+const DETERMINISTIC: [&str; 6] = ["blockio", "ftl", "tier", "ssd", "workload", "results"];
 
 /// Words that say nothing about what a file holds.
 const BANNED_FILE_WORDS: [&str; 10] =

@@ -39,6 +39,10 @@ pub(crate) const AMPLIFICATION: &str = "Bytes programmed for each byte that the 
     cost of sustained writing.";
 pub(crate) const FREE: &str = "Erased superblocks that are ready to be written: the cliff comes \
     when a purged drive has used them up, and relocation then keeps them just above the watermark.";
+pub(crate) const HIT_RATE: &str = "Share of the bytes read that the fast class held, whichever \
+    class they were read from.";
+pub(crate) const WRITTEN_SHARE: &str = "Share of the fast class's space for written data that is \
+    in use at the end of each interval: at 100 % writes wait for destaging.";
 pub(crate) const POWER: &str = "Average power in each interval; a dashed line is the power limit. \
     Where the curve touches the limit, writes are throttled. The power of a model follows from the \
     energies in its file, which are mostly estimated.";

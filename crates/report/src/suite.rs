@@ -13,6 +13,7 @@ mod preconditioning;
 mod primary;
 mod rounds;
 mod steps;
+mod tier;
 
 use std::fmt::Write as _;
 
@@ -31,6 +32,7 @@ pub(crate) fn section(suite: &Suite<'_>) -> String {
     html.push_str(&primary::section(suite, &id));
     html.push_str(&load_curve::section(suite, &id));
     html.push_str(&climate::section(suite, &id));
+    html.push_str(&tier::section(suite, &id));
     html.push_str(&applications::section(suite, &id));
     let _ = write!(html, "<p class=\"provenance\">{}</p>", Text(&sources(suite)));
     html + "</section>\n"
@@ -54,7 +56,7 @@ pub(crate) fn first_preconditioning(suites: &[Suite<'_>]) -> Option<Chart> {
 /// Every chart of `suite`, in the order of the page.
 pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
     let id = anchor(suite.name);
-    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 9] = [
+    let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 10] = [
         preconditioning::charts,
         heatmap::charts,
         media::charts,
@@ -64,6 +66,7 @@ pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
         percentiles::charts,
         load_curve::charts,
         applications::charts,
+        tier::charts,
     ];
     parts.into_iter().flat_map(|of| of(suite, &id)).collect()
 }

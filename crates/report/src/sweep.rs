@@ -33,7 +33,7 @@ struct SweepMetric {
     spread: Option<(Chance, f64)>,
 }
 
-const METRICS: [SweepMetric; 14] = [
+const METRICS: [SweepMetric; 18] = [
     SweepMetric {
         id: "iops",
         title: "Throughput",
@@ -48,6 +48,38 @@ const METRICS: [SweepMetric; 14] = [
         unit: Unit::Times,
         explain: "Bytes programmed for each byte that the host wrote; lower lasts longer.",
         of: |settled| settled.write_amplification,
+        spread: None,
+    },
+    SweepMetric {
+        id: "hit-rate",
+        title: "Hit rate",
+        unit: Unit::Share,
+        explain: "Share of what was read that the fast class held.",
+        of: |settled| settled.tier?.hit_rate,
+        spread: None,
+    },
+    SweepMetric {
+        id: "slow-wa",
+        title: "Write amplification of the slow class",
+        unit: Unit::Times,
+        explain: "Bytes that the slow class programmed for each byte that it was sent.",
+        of: |settled| settled.tier?.slow_write_amplification,
+        spread: None,
+    },
+    SweepMetric {
+        id: "fast-per-day",
+        title: "Drive writes per day of the fast class",
+        unit: Unit::Plain,
+        explain: "Times that all of the fast class is written in a day at this rate.",
+        of: |settled| Some(settled.tier?.fast_drive_writes_per_day),
+        spread: None,
+    },
+    SweepMetric {
+        id: "slow-per-day",
+        title: "Drive writes per day of the slow class",
+        unit: Unit::Plain,
+        explain: "Times that all of the slow class is written in a day at this rate.",
+        of: |settled| Some(settled.tier?.slow_drive_writes_per_day),
         spread: None,
     },
     SweepMetric {
@@ -490,6 +522,7 @@ mod tests {
             latency: LatencySummary::default(),
             spread: None,
             write_amplification: Some(3.0),
+            tier: None,
             lifetime: None,
             unit_prices: None,
         };

@@ -35,6 +35,7 @@ mod spread;
 pub mod steady;
 pub mod sweep;
 pub mod table;
+mod tier;
 
 pub use application::{
     ApplicationFigures, ApplicationInterval, PREDICTION_ERROR, RecordedApplication, TransactionMix,
@@ -54,3 +55,4 @@ pub use run::{
 pub use sample::{Climate, Interval, NandWrites, PagesRead, Sample, Summary};
 pub use spread::{LatencySpread, Spread};
 pub use steady::{Steady, SteadyEvidence, SteadyVariable, WrittenAmount, rounds};
+pub use tier::{ClassWrites, TierWork};

@@ -4,7 +4,7 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bin, HandleWrites, Latencies, LatencySummary, heat};
+use crate::{Bin, HandleWrites, Latencies, LatencySummary, TierWork, heat};
 
 /// Bytes programmed, by cause. Host + relocation + parity + … = all that the NAND wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +162,9 @@ pub struct Summary {
     /// no placement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement: Vec<HandleWrites>,
+    /// Work of the classes; absent where the drive is not made of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierWork>,
 }
 
 /// Pages of 4 KiB that reads asked for over a span.
@@ -251,6 +254,7 @@ impl Summary {
             host_processor_us: host_processor_us(intervals),
             media_errors: intervals.iter().map(|interval| interval.media_errors).sum(),
             placement: HandleWrites::sums(intervals),
+            tier: TierWork::sum(intervals),
         }
     }
 
@@ -362,6 +366,8 @@ pub struct Interval {
     pub media_errors: u64,
     /// Writes of each placement handle; empty where a drive has no placement.
     pub placement: Vec<HandleWrites>,
+    /// Work of the classes of a drive that is made of two.
+    pub tier: Option<TierWork>,
 }
 
 impl Interval {

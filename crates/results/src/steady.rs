@@ -311,7 +311,9 @@ impl Sums {
         self.latency_ns += latency.latency_ns_avg * latency.count as f64;
         self.written_bytes += sample.summary.written_bytes();
         self.nand = nand.map(|nand| self.nand.unwrap_or_default() + nand).or(self.nand);
-        self.has_superblocks |= sample.superblocks_free_share.is_some();
+        // What the classes of a tier hold is a state, too.
+        self.has_superblocks |=
+            sample.superblocks_free_share.is_some() || sample.summary.tier.is_some();
     }
 
     fn round(self) -> Round {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mark::{UNVALIDATED_REASON, is_unset, marked};
 use crate::price::Price;
-use crate::{LatencySummary, Spread};
+use crate::{LatencySummary, Spread, Summary};
 
 /// Key of the user capacity of the format, in decimal GB.
 pub const USER_CAPACITY: &str = "user_capacity_gb";
@@ -143,12 +143,41 @@ pub struct SettledDrive {
     pub spread: Option<Spread>,
     /// NAND writes ÷ host writes; absent where the host wrote nothing.
     pub write_amplification: Option<f64>,
+    /// Figures of the classes; absent where the drive is not made of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<SettledTier>,
     /// Lifetime; absent where its endurance is not known, the host wrote nothing, or the drive was
     /// not in steady state.
     pub lifetime: Option<Lifetime>,
     /// Price of what it gives; absent without a price of the sweep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit_prices: Option<UnitPrices>,
+}
+
+/// Classes of a settled drive that is made of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SettledTier {
+    /// Share of the bytes read that the fast class held, 0 to 1; absent where nothing was read.
+    pub hit_rate: Option<f64>,
+    /// Media writes ÷ writes to the slow class; absent where nothing was written to it.
+    pub slow_write_amplification: Option<f64>,
+    /// Writes of all of the fast class in a day, at this rate.
+    pub fast_drive_writes_per_day: f64,
+    /// Writes of all of the slow class in a day, at this rate.
+    pub slow_drive_writes_per_day: f64,
+}
+
+impl SettledTier {
+    /// Figures of a measurement; absent where the drive is not made of two.
+    pub fn of(summary: &Summary) -> Option<Self> {
+        let work = summary.tier.as_ref()?;
+        Some(Self {
+            hit_rate: work.hit_rate(),
+            slow_write_amplification: work.slow.write_amplification(),
+            fast_drive_writes_per_day: work.fast.drive_writes_per_day(summary.span_s),
+            slow_drive_writes_per_day: work.slow.drive_writes_per_day(summary.span_s),
+        })
+    }
 }
 
 /// Prices of what a settled drive gives, in the currency of its sweep.

@@ -10,6 +10,7 @@
 //! those resources in the order of submission. What a die has read reaches channel and link in an
 //! order of its own, so that is an event. A completion is an event too.
 
+mod classes;
 mod counters;
 mod die_failure;
 mod invariants;
@@ -23,6 +24,7 @@ use blockio::{Bytes, ClimateReading, Completion, Nanos, Op, Request, SECTOR_BYTE
 use ftl::{Config, Divider, Ftl, Lpn, PAGE_BYTES};
 
 use self::die_failure::DieFailures;
+use crate::class_pair::ClassPair;
 use crate::climate::Climate;
 use crate::disk::Disk;
 use crate::event::{Event, EventQueue, Lane};
@@ -34,6 +36,7 @@ use crate::spec::{DriveSpec, SpecError};
 use crate::stall::Wait;
 use crate::stripe::Stripe;
 
+pub use self::classes::{ClassCounters, TierWork};
 pub use self::state::Placement;
 
 /// Setup of a drive for a run.
@@ -106,6 +109,8 @@ pub struct Drive {
     in_place: Vec<InPlace>,
     /// Hard disks, device by device.
     disks: Vec<Disk>,
+    /// The two drives that it is made of, if it is.
+    classes: Option<Box<ClassPair>>,
     /// True if its media is NAND, with a map.
     is_nand: bool,
     modules_per_device: usize,
@@ -219,6 +224,11 @@ impl Drive {
         let in_place = spec.in_place.as_ref().map(|media| InPlace::new(spec, media, host));
         let indices = (0..u16::MAX).take(modules as usize);
         let sectors = spec.module_sectors(format, setup.time_lapse)?;
+        let classes =
+            spec.tier.as_ref().map(|tier| ClassPair::new(spec, tier, setup).map(Box::new));
+        let classes = classes.transpose()?;
+        // Classes have a little less than their part of the capacity in time lapse, or more.
+        let sectors = classes.as_ref().map_or(sectors, |classes| sectors.min(classes.sectors()));
         let stripe = Stripe::new(devices, &spec.modules, sectors);
         let climate = Climate::new(spec, setup.time_lapse).map(Box::new);
         let mut drive = Self {
@@ -235,6 +245,7 @@ impl Drive {
             disks: spec.disk.as_ref().map_or_else(Vec::new, |disk| {
                 indices.map(|index| Disk::new(spec, disk, host, (index, sectors))).collect()
             }),
+            classes,
             is_nand: spec.is_nand(),
             modules_per_device: spec.modules.count as usize,
             channels_per_module: Divider::new(spec.channels.count.max(1)),
@@ -257,7 +268,10 @@ impl Drive {
             carried: SectorCounters::default(),
             completed: SectorCounters::default(),
         };
-        let count = drive.modules.len() + drive.in_place.len() + drive.disks.len();
+        let count = drive.modules.len()
+            + drive.in_place.len()
+            + drive.disks.len()
+            + usize::from(drive.classes.is_some());
         assert_eq!(count, modules as usize, "a drive has the modules that its file says");
         for module in &drive.modules {
             let mapped = module.ftl.config().user_capacity().0;
@@ -393,6 +407,7 @@ impl Drive {
                     self.modules[usize::from(module)].fold(at, &mut self.events);
                 }
                 Event::Arm { disk } => self.turn_of_arm(at, disk),
+                Event::Classes => self.step_classes(at),
                 Event::Done { slot } => {
                     let thread = self.in_flight[slot as usize].request.thread;
                     let modules = &self.modules;
@@ -454,6 +469,7 @@ impl Drive {
             module.purge();
         }
         self.disks.iter_mut().for_each(Disk::purge);
+        self.classes.iter_mut().for_each(|classes| classes.purge());
         self.forget_loads();
         self.forget_work();
     }
@@ -470,6 +486,9 @@ impl Drive {
     /// 4 KiB of it by `percent`, 0 to 100. A drive that does not compress ignores it.
     pub fn set_compressible(&mut self, percent: f64) {
         debug_assert!((0.0..=100.0).contains(&percent), "data is compressible from 0 to 100 %");
+        if let Some(classes) = &mut self.classes {
+            classes.drives_mut().iter_mut().for_each(|class| class.set_compressible(percent));
+        }
         self.modules.iter_mut().for_each(|module| module.set_compressible(percent));
         let Some(header_bytes) = self.extent_header_bytes else { return };
         let bytes = (PAGE_BYTES as f64 * (1.0 - percent / 100.0)).ceil();

@@ -63,6 +63,8 @@ pub(crate) enum Event {
         /// Index of the disk.
         disk: u16,
     },
+    /// One of the classes of a drive made of two has something to do.
+    Classes,
     /// A request is done.
     Done {
         /// Request in flight.
@@ -83,8 +85,8 @@ impl Event {
 
     /// The event as one number, which moves through the queue in one piece: kind in the lowest two
     /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32. `Answered` has
-    /// the kind of `Noticed`, with its pages in the 30 bits between. `Fold` and `Arm` have that of
-    /// `Relocate`, with 1 and 2 in these bits.
+    /// the kind of `Noticed`, with its pages in the 30 bits between. `Fold`, `Arm` and `Classes`
+    /// have that of `Relocate`, with 1 to 3 in these bits.
     #[inline]
     fn packed(self) -> u64 {
         match self {
@@ -97,6 +99,7 @@ impl Event {
             Self::Relocate { module } => Self::RELOCATE | u64::from(module) << 32,
             Self::Fold { module } => Self::RELOCATE | 1 << 2 | u64::from(module) << 32,
             Self::Arm { disk } => Self::RELOCATE | 2 << 2 | u64::from(disk) << 32,
+            Self::Classes => Self::RELOCATE | 3 << 2,
             Self::Sensed { slot, channel, pages, page_lines } => {
                 debug_assert!(pages <= PAGES_MAX, "a program unit of {pages} pages");
                 debug_assert!((1..=64).contains(&page_lines), "a page of {page_lines} lines");
@@ -122,7 +125,8 @@ impl Event {
             Self::RELOCATE => match (packed as u32) >> 2 {
                 0 => Self::Relocate { module: slot as u16 },
                 1 => Self::Fold { module: slot as u16 },
-                _ => Self::Arm { disk: slot as u16 },
+                2 => Self::Arm { disk: slot as u16 },
+                _ => Self::Classes,
             },
             _ => Self::Sensed {
                 slot,
@@ -559,6 +563,7 @@ mod tests {
             | Event::Sensed { slot, .. } => slot,
             Event::Relocate { module } | Event::Fold { module } => module.into(),
             Event::Arm { disk } => disk.into(),
+            Event::Classes => 0,
         }
     }
 
@@ -584,6 +589,7 @@ mod tests {
                 Event::Relocate { module: channel },
                 Event::Fold { module: channel },
                 Event::Arm { disk: channel },
+                Event::Classes,
                 Event::Done { slot },
                 Event::Noticed { slot },
                 Event::Answered { slot, pages: answered },

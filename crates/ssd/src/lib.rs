@@ -46,6 +46,7 @@
 mod backend;
 mod buffer;
 pub mod catalogue;
+mod class_pair;
 mod climate;
 mod command;
 mod die;
@@ -64,14 +65,14 @@ mod stripe;
 
 pub use climate::POWER_WINDOW_S;
 pub use die_failure::{DieFailure, FailedDie};
-pub use drive::{Drive, PagesRead, Placement, Setup};
+pub use drive::{ClassCounters, Drive, PagesRead, Placement, Setup, TierWork};
 pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DiskSpec, DriveSpec,
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
     InPlaceSpec, IsolationSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec,
     NandSpec, OverProvisioning, PlacementSpec, PlatformSpec, PowerSpec, PublishedSpec,
     ReadRetrySpec, RelocationSpec, SlcCacheSpec, SlotPower, SpecError, StallDuring, StallHolds,
-    StallSpec, Surroundings, ThermalSpec, VictimSpec,
+    StallSpec, Surroundings, ThermalSpec, TierSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

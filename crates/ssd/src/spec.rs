@@ -4,6 +4,7 @@
 //! table of numbers names its source.
 
 mod check;
+mod classes;
 mod climate;
 mod devices;
 mod disk;
@@ -16,6 +17,7 @@ mod read_retry;
 mod sheet;
 mod slc_cache;
 mod stated;
+mod tier;
 
 use blockio::{Bytes, SECTOR_BYTES};
 use ftl::{Config, Geometry, VictimPolicy, Watermarks};
@@ -36,6 +38,7 @@ pub use read_retry::ReadRetrySpec;
 pub use sheet::Fact;
 pub use slc_cache::SlcCacheSpec;
 pub use stated::OverProvisioning;
+pub use tier::TierSpec;
 
 /// A drive of the catalogue, or a user's own.
 ///
@@ -93,6 +96,8 @@ pub struct DriveSpec {
     pub in_place: Option<InPlaceSpec>,
     /// A hard disk as each module; then the tables of NAND and the buffer's are absent.
     pub disk: Option<DiskSpec>,
+    /// Two drives as one; then all tables of media are absent.
+    pub tier: Option<TierSpec>,
     /// NAND arrangement of one module.
     #[serde(default)]
     pub geometry: GeometrySpec,
@@ -673,7 +678,12 @@ impl DriveSpec {
 
     /// True if the media is NAND, with a map.
     pub const fn is_nand(&self) -> bool {
-        self.in_place.is_none() && self.disk.is_none()
+        self.in_place.is_none() && self.disk.is_none() && self.tier.is_none()
+    }
+
+    /// True if what was written before changes what it does: of NAND, and of two classes.
+    pub const fn settles(&self) -> bool {
+        self.is_nand() || self.tier.is_some()
     }
 
     /// Devices that are one target, at least one.
@@ -689,6 +699,10 @@ impl DriveSpec {
 
     /// All media of one device.
     pub(crate) fn raw_device_capacity(&self) -> Bytes {
+        if let Some(tier) = &self.tier {
+            let raw = self.classes(tier).map(|classes| classes.map(|it| it.raw_capacity().0));
+            return Bytes(raw.map_or(0, |raw| raw.iter().sum()));
+        }
         let module = match (&self.in_place, &self.disk) {
             (Some(in_place), _) => in_place.raw_capacity(),
             (None, Some(disk)) => disk.raw_capacity(),

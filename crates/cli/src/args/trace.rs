@@ -103,6 +103,9 @@ pub(crate) struct TraceImport {
 pub(crate) struct TraceShow {
     /// Trace file
     pub(crate) file: PathBuf,
+    /// Print the hit rates of read caches of these sizes, and the bound of any cache
+    #[arg(long, value_parser = quantity::size, value_name = "SIZES", value_delimiter = ',')]
+    pub(crate) cache: Vec<Bytes>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -16,8 +16,8 @@ use lab::plan::Plan;
 use lab::repeats;
 use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::{
-    HandleWrites, HostLimit, LatencySummary, RateLimit, Spread, Step, StepKind, Summary, Warning,
-    WarningKind,
+    ClassWrites, HandleWrites, HostLimit, LatencySummary, RateLimit, Spread, Step, StepKind,
+    Summary, TierWork, Warning, WarningKind,
 };
 use lab::runner::{Assignment, NoStepStore, Outcome, Record, StepStore, carry_out};
 use lab::subject::Subject;
@@ -312,7 +312,7 @@ fn limited(limit: HostLimit) -> String {
 /// True if writes change what `subject` does: not of models that are written in place.
 fn settles(subject: &Subject) -> bool {
     match subject {
-        Subject::Model { spec, .. } => spec.is_nand(),
+        Subject::Model { spec, .. } => spec.settles(),
         Subject::Real { .. } => true,
     }
 }
@@ -486,7 +486,33 @@ fn climate(step: &Step, summary: &Summary) -> String {
 /// The `latencies`, the `state` of the drive, and its placement handles.
 fn details(latencies: &str, summary: &Summary, state: &str) -> String {
     let placement: String = summary.placement.iter().map(placement).collect();
-    format!("{latencies}\n{state}{placement}")
+    let tier = summary.tier.as_ref().map_or_else(String::new, |work| tier(work, summary.span_s));
+    format!("{latencies}\n{state}{placement}{tier}")
+}
+
+/// Lines on where requests to a tier were served, and on the writes of its classes.
+fn tier(work: &TierWork, span_s: f64) -> String {
+    let percent =
+        |share: Option<f64>| share.map_or_else(|| "-".into(), |it| format!("{:.1} %", it * 100.0));
+    let class = |name: &str, writes: &ClassWrites| {
+        let amplification =
+            writes.write_amplification().map_or_else(|| "-".into(), |it| format!("{it:.2}"));
+        format!(
+            "\n{name} class: {} written, write amplification {amplification}, {:.2} drive writes \
+             a day",
+            Bytes(writes.sent_bytes),
+            writes.drive_writes_per_day(span_s)
+        )
+    };
+    format!(
+        "\nhit rate {}, read from the fast class {}; {} destaged, {} absorbed{}{}",
+        percent(work.hit_rate()),
+        percent(work.read_fast_share()),
+        Bytes(work.destaged_bytes),
+        Bytes(work.absorbed_bytes),
+        class("fast", &work.fast),
+        class("slow", &work.slow),
+    )
 }
 
 /// Line on what was programmed for one placement handle.

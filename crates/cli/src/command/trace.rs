@@ -1,5 +1,6 @@
 //! `floatgate trace`: traces to replay, synthetic or given.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -13,12 +14,16 @@ use lab::workload::recording::{
 };
 use lab::workload::trace::{Beneath, Iolog, SYNTHETIC, Statistics, Trace, TraceShape, synthesise};
 use lab::{Error, Kind, replay};
+use serde::Serialize;
+use tier::{HitRates, Replacement};
 
 use crate::args::{Recording, TraceCommand, TraceImport, TraceMake, TraceShow};
 use crate::{Ending, output, setup, table};
 
 /// Complaint about the output of a benchmark.
 const NO_RESULT: &str = "no result of sysbench, pgbench or db_bench is in the output";
+/// Sectors of a block of a cache.
+const BLOCK_SECTORS: u64 = tier::BLOCK_BYTES / SECTOR_BYTES;
 /// Transfer sizes that are shown at most.
 const SIZES_MAX: usize = 8;
 
@@ -153,12 +158,75 @@ fn names(paths: &[PathBuf]) -> String {
 /// Reads a trace and says what it asks for.
 fn show(args: &TraceShow) -> Result<Ending> {
     let trace = replay::read(&args.file)?;
+    let caches = hit_rates(&trace, &args.cache)?;
     if args.json {
-        output::json(&trace.statistics())?;
-    } else {
+        output::json(&ShownTrace { statistics: trace.statistics(), caches })?;
+    } else if caches.is_empty() {
         output::data(&shown(&trace))?;
+    } else {
+        output::data(&format!("{}\n\n{}", shown(&trace), shown_caches(&caches)))?;
     }
     Ok(Ending::Done)
+}
+
+/// A trace in JSON.
+#[derive(Serialize)]
+struct ShownTrace {
+    #[serde(flatten)]
+    statistics: Statistics,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    caches: Vec<CacheHits>,
+}
+
+/// Hit rates of read caches of one size, as shares of the blocks of 4 KiB accessed.
+#[derive(Serialize)]
+struct CacheHits {
+    cache_bytes: u64,
+    hit_rates: BTreeMap<&'static str, f64>,
+    /// Belady's: no cache that takes in what it misses has more hits.
+    bound: f64,
+}
+
+/// Hit rates over the blocks of a trace, reads and writes, of caches of these sizes.
+fn hit_rates(trace: &Trace, sizes: &[Bytes]) -> Result<Vec<CacheHits>> {
+    if sizes.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Numbers in the order of first access: a trace may reach further than 32 bits count.
+    let mut numbers = BTreeMap::new();
+    let mut accesses = Vec::new();
+    for request in trace.requests() {
+        let end = (request.lba + u64::from(request.sectors)).div_ceil(BLOCK_SECTORS);
+        for block in request.lba / BLOCK_SECTORS..end {
+            let next = u32::try_from(numbers.len()).context("more than 2^32 blocks")?;
+            accesses.push(*numbers.entry(block).or_insert(next));
+        }
+    }
+    let of_size = |size: &Bytes| {
+        let blocks = u32::try_from(size.0 / tier::BLOCK_BYTES).map_err(|_| {
+            Error::new(Kind::Input, format!("a cache of {size} has 2^32 blocks of 4 KiB or more"))
+                .hint("give a size below 16 TiB")
+        })?;
+        let HitRates { of, bound, .. } = HitRates::new(&accesses, blocks);
+        let hit_rates = of.into_iter().map(|(it, rate)| (it.name(), rate)).collect();
+        Ok(CacheHits { cache_bytes: size.0, hit_rates, bound })
+    };
+    sizes.iter().map(of_size).collect()
+}
+
+/// One row for each size: the hit rate of each policy, and the bound.
+fn shown_caches(caches: &[CacheHits]) -> String {
+    let names = Replacement::ALL.map(Replacement::name);
+    let head = ["hits in a cache of"].into_iter().chain(names).chain(["bound"]);
+    let mut rows = vec![head.map(str::to_owned).collect::<Vec<_>>()];
+    let percent = |rate: f64| format!("{:.1} %", rate * 100.0);
+    rows.extend(caches.iter().map(|cache| {
+        // Some policies need more than one block.
+        let rate = |name| cache.hit_rates.get(name).map_or("-".into(), |rate| percent(*rate));
+        let size = Bytes(cache.cache_bytes).to_string();
+        [size].into_iter().chain(names.map(rate)).chain([percent(cache.bound)]).collect()
+    }));
+    table::columns(&rows)
 }
 
 fn shown(trace: &Trace) -> String {

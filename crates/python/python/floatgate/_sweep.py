@@ -35,7 +35,7 @@ ALIASES = {"user_capacity": CAPACITY, "ftl.user_capacity": CAPACITY, "queue": "q
 def flat(point: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the figures of a measured point by name."""
     figures = {key: it for key, it in point.items() if not isinstance(it, (dict, list))}
-    for part in ("latency", "lifetime"):
+    for part in ("latency", "lifetime", "tier"):
         for key, it in (point.get(part) or {}).items():
             figures[key if key.startswith(part) else f"{part}_{key}"] = it
     return figures

@@ -21,6 +21,7 @@ fn settled(iops: f64) -> SettledDrive {
         latency: LatencySummary { latency_ns_avg: 6e6, ..LatencySummary::default() },
         spread: None,
         write_amplification: Some(3.0),
+        tier: None,
         lifetime: None,
         unit_prices: None,
     }

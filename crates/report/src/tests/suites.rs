@@ -2,8 +2,8 @@
 
 use results::points::ChartPoint;
 use results::{
-    Climate, ConfidenceInterval, IntervalKind, LatencySpread, LatencySummary, Run, Sample, Spread,
-    Step, StepKind, Summary,
+    ClassWrites, Climate, ConfidenceInterval, IntervalKind, LatencySpread, LatencySummary, Run,
+    Sample, Spread, Step, StepKind, Summary, TierWork,
 };
 
 use super::TITLE;
@@ -509,4 +509,38 @@ fn the_line_above_folded_charts_counts_those_of_each_name() {
         assert_eq!(counts.sum::<usize>(), count.parse::<usize>().unwrap(), "{line:.200}");
     }
     assert!(lines.iter().any(|line| line.contains(" (2)")), "some share a name");
+}
+
+#[test]
+fn a_drive_made_of_two_shows_hits_over_time_and_what_moved_between_its_classes() {
+    let mut runs = vec![run(STOCK)];
+    assert!(!review(&runs, TITLE).contains("<h3>Classes</h3>"), "it has none");
+    let class = |sent_bytes| ClassWrites {
+        capacity_bytes: 1_000_000,
+        sent_bytes,
+        media_bytes: sent_bytes * 3,
+        erase_count: 0,
+    };
+    let work = TierWork {
+        read_bytes: 100,
+        held_bytes: 25,
+        read_fast_bytes: 10,
+        written_bytes: 200,
+        destaged_bytes: 100,
+        written_share: Some(0.5),
+        fast: class(200),
+        slow: class(100),
+        ..TierWork::default()
+    };
+    for step in &mut runs[0].steps {
+        step.samples.iter_mut().for_each(|sample| sample.summary.tier = Some(work));
+        step.summary.iter_mut().for_each(|summary| summary.tier = Some(work));
+    }
+    let name = runs[0].steps[0].suite.clone();
+    let hits = chart(&runs, &name, &format!("{}-tier-hits", crate::text::anchor(&name)));
+    assert!(series(&hits)[0].1 > 1, "over time");
+    let page = review(&runs, TITLE);
+    let page = section(&page, &format!("suite-{}", crate::text::anchor(&name)));
+    assert!(page.contains("<h3>Classes</h3>"));
+    assert!(page.contains("<td>25.0</td><td>10.0</td><td>50.0</td>"));
 }

@@ -19,8 +19,8 @@
 
 use crate::steady::{USER_CAPACITIES_MIN, WINDOW_ROUNDS, relocates_steadily};
 use crate::{
-    Cell, Latencies, NandWrites, Steady, SteadyEvidence, SteadyVariable, Step, Summary, Target,
-    TrackedMetric, WrittenAmount,
+    Cell, Latencies, NandWrites, Sample, Steady, SteadyEvidence, SteadyVariable, Step, Summary,
+    Target, TrackedMetric, WrittenAmount,
 };
 
 impl Steady {
@@ -96,7 +96,8 @@ fn evidence(steps: &[&Step], end: usize, target: &Target) -> Option<SteadyEviden
 
 /// The NAND is known, and there is none to relocate in.
 fn is_in_place(step: &Step) -> bool {
-    let has_superblocks = step.samples.iter().any(|it| it.superblocks_free_share.is_some());
+    let has_state = |it: &Sample| it.superblocks_free_share.is_some() || it.summary.tier.is_some();
+    let has_superblocks = step.samples.iter().any(has_state);
     let knows_nand = step.summary.as_ref().is_some_and(|summary| summary.nand.is_some());
     knows_nand && !step.samples.is_empty() && !has_superblocks
 }

@@ -3,6 +3,8 @@
 use blockio::{Bytes, Nanos};
 use ftl::{Counters, HandleCounters, Occupancy};
 
+use tier::Class;
+
 use super::{Drive, PagesRead};
 use crate::disk::Disk;
 use crate::in_place::InPlace;
@@ -20,6 +22,9 @@ impl Drive {
 
     /// Returns the counters of all modules since the drive was made.
     pub fn counters(&self) -> Counters {
+        if let Some(classes) = &self.classes {
+            return self.tier_counters(classes);
+        }
         let nand = self.modules.iter().map(|module| module.ftl.counters());
         let in_place = self.in_place.iter().map(InPlace::counters);
         let disks = self.disks.iter().map(Disk::counters);
@@ -38,6 +43,9 @@ impl Drive {
 
     /// Pages that host reads asked for; absent where media is written in place, which has no map.
     pub fn pages_read(&self) -> Option<PagesRead> {
+        if let Some(classes) = &self.classes {
+            return Some(Self::tier_pages_read(classes));
+        }
         let sum = |of: fn(&Module) -> u64| self.modules.iter().map(of).sum();
         (!self.modules.is_empty()).then(|| PagesRead {
             all: sum(|module| module.pages_read),
@@ -48,6 +56,9 @@ impl Drive {
     /// Processor time of the host that requests took since the drive was made: that of its driver,
     /// and that of flash management where it runs on the host.
     pub fn host_busy(&self) -> Nanos {
+        if let Some(classes) = &self.classes {
+            return self.host.busy() + classes.drives().iter().map(Self::host_busy).sum::<Nanos>();
+        }
         if !self.is_host_managed {
             return self.host.busy();
         }
@@ -63,8 +74,12 @@ impl Drive {
         self.host_map
     }
 
-    /// Share of superblocks that are free, 0 to 1; none where media is written in place.
+    /// Share of superblocks that are free, 0 to 1, of the slow class of a tier; none where media is
+    /// written in place.
     pub fn superblocks_free_share(&self) -> Option<f64> {
+        if let Some(classes) = &self.classes {
+            return classes.drives()[Class::Slow as usize].superblocks_free_share();
+        }
         let sum = |count: fn(&Module) -> u32| {
             self.modules.iter().map(|module| f64::from(count(module))).sum::<f64>()
         };

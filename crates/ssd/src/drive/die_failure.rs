@@ -48,6 +48,9 @@ impl DieFailures {
 impl Drive {
     /// Lets time begin for what is to happen under load, if it has not begun since the purge.
     pub fn begin_loads(&mut self, at: Nanos) {
+        if let Some(classes) = &mut self.classes {
+            classes.drives_mut().iter_mut().for_each(|class| class.begin_loads(at));
+        }
         for module in &mut self.modules {
             if let Some(retry) = &mut module.backend.retry {
                 retry.rest(at, &module.ftl);

@@ -30,6 +30,9 @@ impl Drive {
     /// When it does not hold, which no request can bring about.
     pub fn check_invariants(&self) {
         self.check_requests();
+        if let Some(classes) = &self.classes {
+            classes.drives().iter().for_each(Self::check_invariants);
+        }
         self.modules.iter().for_each(|module| module.ftl.check_invariants());
         if let Some(share) = self.superblocks_free_share() {
             assert!((0.0..=1.0).contains(&share), "no more superblocks are free than there are");
@@ -68,6 +71,8 @@ impl Drive {
         waiting.for_each(|slot| found[slot as usize].parts += 1);
         let waiting = self.disks.iter().flat_map(Disk::waiting);
         waiting.for_each(|slot| found[slot as usize].parts += 1);
+        let waiting = self.classes.iter().flat_map(|classes| classes.waiting());
+        waiting.for_each(|slot| found[slot as usize].parts += 1);
         for event in self.events.pending() {
             match event {
                 Event::Sensed { slot, .. } | Event::Answered { slot, .. } => {
@@ -76,7 +81,10 @@ impl Drive {
                 Event::Done { slot } | Event::Noticed { slot } => {
                     found[slot as usize].completions += 1;
                 }
-                Event::Relocate { .. } | Event::Fold { .. } | Event::Arm { .. } => {}
+                Event::Relocate { .. }
+                | Event::Fold { .. }
+                | Event::Arm { .. }
+                | Event::Classes => {}
             }
         }
         found

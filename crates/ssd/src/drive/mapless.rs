@@ -1,4 +1,4 @@
-//! Requests to media without a map: media that is written in place, and hard disks.
+//! Requests to media without a map: media that is written in place, hard disks, and classes.
 
 use blockio::{Nanos, Op};
 
@@ -8,7 +8,7 @@ use crate::in_place::Copying;
 use crate::module::Extent;
 
 impl Drive {
-    /// Carries out a request on media that is written in place, or on a disk.
+    /// Carries out a request on media that is written in place, on a disk, or on two classes.
     pub(super) fn access(
         &mut self,
         slot: u32,
@@ -16,7 +16,9 @@ impl Drive {
         progress: &mut Progress,
         device: usize,
     ) {
-        if self.disks.is_empty() {
+        if self.classes.is_some() {
+            self.access_classes(slot, (op, extent), progress);
+        } else if self.disks.is_empty() {
             if extent.sectors > 0 && op != Op::Flush {
                 self.access_in_place(op, extent, progress, device);
             }

@@ -28,8 +28,13 @@ impl Placement {
     /// Returns the placement of `spec` set up as `setup` says.
     ///
     /// # Errors
-    /// Names the format or time lapse that the drive does not have.
+    /// Names the format or time lapse that the drive does not have; refuses a drive made of two.
     pub fn new(spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
+        if spec.tier.is_some() {
+            let text = "has tier: where its data lies is the state of two drives, which no other \
+                        drive takes over";
+            return Err(SpecError { place: spec.name.clone(), text: text.to_owned() });
+        }
         let config = spec.nand_config(&setup.format, setup.time_lapse)?;
         let config = config.as_ref().map(placing);
         Ok(Self { devices: spec.device_count(), modules: spec.modules.clone(), config })
@@ -56,7 +61,9 @@ impl Drive {
     pub fn retimed(&self, spec: &DriveSpec, setup: &Setup) -> Result<Self, SpecError> {
         let config = spec.nand_config(&setup.format, setup.time_lapse)?;
         let count = (spec.device_count() * spec.modules.count) as usize;
-        let same = self.modules.len() + self.in_place.len() + self.disks.len() == count
+        let same = self.classes.is_none()
+            && spec.tier.is_none()
+            && self.modules.len() + self.in_place.len() + self.disks.len() == count
             && self.modules.is_empty() == config.is_none()
             && self.disks.is_empty() == spec.disk.is_none()
             && self.modules.iter().all(|held| {
@@ -87,6 +94,9 @@ impl Drive {
 
     /// As [`Drive::age`], through a placement handle.
     pub fn age_through(&mut self, handle: u8, lba: Lba, sectors: u32) -> bool {
+        if let Some(classes) = &mut self.classes {
+            return classes.age(lba, sectors);
+        }
         if self.modules.is_empty() {
             return true;
         }

@@ -30,6 +30,7 @@ impl DriveSpec {
         spec.check_climate(&at)?;
         spec.check_sources(&at)?;
         spec.check_fits(&at)?;
+        spec.check_tier(&at)?;
         for (index, format) in spec.formats.iter().enumerate() {
             spec.check_format(&at, index, format)?;
         }
@@ -57,6 +58,7 @@ impl DriveSpec {
         ];
         for (table, source) in nand {
             let text = match (&self.in_place, &self.disk) {
+                _ if self.tier.is_some() => "not allowed with tier: its drives have media",
                 (None, None) => "missing, required unless the media is in_place or a disk",
                 (Some(_), _) => "not allowed with in_place: media is NAND or written in place",
                 (None, Some(_)) => "not allowed with disk: media is NAND or a disk",
@@ -66,6 +68,7 @@ impl DriveSpec {
         let both = self.in_place.is_some() && self.disk.is_some();
         at.require(!both, "", "disk", "not allowed with in_place: the media is one of the two")?;
         match (&self.in_place, &self.disk) {
+            _ if self.tier.is_some() => Ok(()),
             (Some(in_place), _) => check_in_place(at, in_place),
             (None, Some(disk)) => check_disk(at, disk),
             (None, None) => {
@@ -370,6 +373,7 @@ impl DriveSpec {
             ("devices", self.devices.as_ref().map(|devices| &devices.source)),
             ("in_place", self.in_place.as_ref().map(|in_place| &in_place.source)),
             ("disk", self.disk.as_ref().map(|disk| &disk.source)),
+            ("tier", self.tier.as_ref().map(|tier| &tier.source)),
             ("read_retry", self.read_retry.as_ref().map(|retry| &retry.source)),
             ("slc_cache", self.slc_cache.as_ref().map(|cache| &cache.source)),
             ("geometry", nand.then_some(&self.geometry.source)),
@@ -398,6 +402,34 @@ impl DriveSpec {
             at.require(known, table, "source", &text)?;
         }
         Ok(())
+    }
+
+    /// A tier has classes, and nothing else of its own but a host.
+    fn check_tier(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let Some(tier) = &self.tier else { return Ok(()) };
+        let own = [
+            ("in_place", self.in_place.is_some()),
+            ("disk", self.disk.is_some()),
+            ("devices", self.devices.is_some()),
+            ("mapping", self.mapping.is_some()),
+            ("placement", self.placement.is_some()),
+            ("compression", self.compression.is_some()),
+            ("power", self.power.is_some()),
+            ("energy", self.energy.is_some()),
+            ("thermal", self.thermal.is_some()),
+            ("fit", !self.fits.is_empty()),
+        ];
+        for (table, is_given) in own {
+            let text = "not allowed with tier: give it to the drive that is a class";
+            at.require(!is_given, "", table, text)?;
+        }
+        let modules = format!("{}, must be 1 with tier", self.modules.count);
+        at.require(self.modules.count == 1, "modules", "count", &modules)?;
+        for format in &self.formats {
+            let physical = format.physical_gb.is_none();
+            at.require(physical, "format", "physical_gb", "not allowed with tier")?;
+        }
+        self.check_classes(tier, &at.place_of_text("[tier]"))
     }
 
     fn check_fits(&self, at: &Text<'_>) -> Result<(), SpecError> {
@@ -429,8 +461,9 @@ impl DriveSpec {
             Some(gb) => ("physical_gb", gb),
             None => ("user_gb", format.user_gb),
         };
-        // A disk offers all that it has.
-        let fits = gb > 0.0 && (gb < raw_gb || (self.disk.is_some() && gb <= raw_gb));
+        // A disk offers all that it has, and a tier what disks do.
+        let offers_all = self.disk.is_some() || self.tier.is_some();
+        let fits = gb > 0.0 && (gb < raw_gb || (offers_all && gb <= raw_gb));
         if !fits {
             let text = format!(
                 "format.{key} is {gb} for {:?}, must be above 0 and below the raw capacity of \

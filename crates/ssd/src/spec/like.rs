@@ -4,7 +4,7 @@ use blockio::text::in_toml_types;
 use toml::{Table, Value};
 
 use crate::catalogue;
-use crate::spec::{DriveSpec, SpecError};
+use crate::spec::{DriveSpec, SpecError, classes};
 
 /// Key that names the drive of the catalogue.
 const LIKE: &str = "like";
@@ -21,9 +21,13 @@ impl DriveSpec {
     /// A host on a platform has what it lacks from there.
     pub(crate) fn read(text: &str, file: &str) -> Result<Self, SpecError> {
         let (mut table, is_like) = merged(text, file)?;
+        let is_tier = table.contains_key("tier");
+        if is_tier {
+            classes::complete(&mut table, file)?;
+        }
         let has_platforms = add_platforms(&mut table, file)?;
         // Only errors about the text itself name a line of it.
-        let is_merged = is_like || has_platforms;
+        let is_merged = is_like || has_platforms || is_tier;
         let read = if is_merged { table.try_into() } else { toml::from_str(text) };
         read.map_err(|error| fault(&error, file))
     }

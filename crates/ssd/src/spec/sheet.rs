@@ -1,11 +1,12 @@
 //! The specification sheet of a drive, row by row, each with its source.
 
 use blockio::Bytes;
+use tier::{Layout, Replacement, WriteMode};
 
 use crate::spec::stated::OverProvisioning;
 use crate::spec::{
     DiskSpec, DriveSpec, InPlaceSpec, ModuleLayout, SlotPower, StallDuring, StallHolds, StallSpec,
-    Surroundings,
+    Surroundings, TierSpec,
 };
 
 /// One row of the specification sheet.
@@ -35,6 +36,10 @@ impl DriveSpec {
     pub fn sheet(&self, format: &str) -> Vec<Fact> {
         let mut sheet = Sheet(Vec::new());
         self.capacity(format, &mut sheet);
+        if let Some(tier) = &self.tier {
+            classes(tier, &mut sheet);
+            return sheet.0;
+        }
         self.layout(&mut sheet);
         match (&self.in_place, &self.disk) {
             (Some(media), _) => in_place(media, &mut sheet),
@@ -109,6 +114,7 @@ impl DriveSpec {
         sheet.row("Drive", "published: maker", "Media", self.media.clone());
         let raw = format!("{raw}, {:.0} GiB", self.raw_gib());
         let source = match (&self.in_place, &self.disk) {
+            _ if let Some(tier) = &self.tier => &tier.source,
             (Some(media), _) => &media.source,
             (None, Some(media)) => &media.source,
             (None, None) => &self.geometry.source,
@@ -360,6 +366,32 @@ fn disk(media: &DiskSpec, sheet: &mut Sheet) {
         kib => format!("{}, of {} writes", Bytes::from_kib(kib.into()), media.write_cache_entries),
     };
     sheet.row("Disk", source, "Write cache", cache);
+}
+
+/// Adds the rows of a tier.
+fn classes(tier: &TierSpec, sheet: &mut Sheet) {
+    let (policy, source) = (&tier.policy, &tier.source);
+    let part = tier.fast_gb.map_or_else(String::new, |gb| format!(", {gb} GB of it"));
+    sheet.row("Tier", source, "Fast class", format!("{}{part}", tier.fast));
+    sheet.row("Tier", source, "Slow class", tier.slow.clone());
+    let unit = Bytes::from_kib(policy.destage_kib.into());
+    let write = match policy.write {
+        WriteMode::Shape => format!("appended to the fast class, destaged by age in {unit}"),
+        WriteMode::Back => format!("to the fast class, destaged by address in {unit}"),
+        WriteMode::Around => "to the slow class, around the fast one".to_owned(),
+        WriteMode::Through => "to the slow class, and through a copy on the fast one".to_owned(),
+    };
+    sheet.row("Tier", source, "Writes", write);
+    let layout = match policy.layout {
+        Layout::InPlace => "in place".to_owned(),
+        Layout::Log => {
+            format!("a log of bands of {} MiB, {} % spare", policy.band_mib, policy.spare_percent)
+        }
+    };
+    sheet.row("Tier", source, "Layout of the slow class", layout);
+    let cache = policy.read_cache.map_or("none", Replacement::name);
+    let split = if policy.split { ", reads split by load" } else { "" };
+    sheet.row("Tier", source, "Read cache", format!("{cache}{split}"));
 }
 
 fn in_place(media: &InPlaceSpec, sheet: &mut Sheet) {

@@ -10,4 +10,5 @@ mod mechanisms;
 mod read_retry;
 mod slc_cache;
 mod state;
+mod tiers;
 mod time_lapse;

@@ -12,7 +12,7 @@ use blockio::Rng;
 use lab::driver::model::Model;
 use lab::{Driver, Error, Fill, Kind, Load, Watch};
 use results::steady::WriteRequirement;
-use results::sweep::SettledDrive;
+use results::sweep::{SettledDrive, SettledTier};
 use results::{Interval, Sample, Spread, Steady, Summary, Target};
 use ssd::{DriveSpec, Setup};
 use workload::Workload;
@@ -147,6 +147,7 @@ impl Setting {
             latency: summary.latency,
             spread: None,
             write_amplification: summary.nand.and_then(|nand| nand.write_amplification()),
+            tier: SettledTier::of(summary),
             lifetime: None,
             unit_prices: None,
         };

@@ -5,7 +5,7 @@ use results::sweep::{LifetimeBasis, Point, PointOutcome, SettledDrive, Sweep};
 use lab::{Error, Kind};
 
 /// Columns after those of the dimensions.
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 21] = [
     "user_capacity_gb",
     "over_provisioning_percent",
     "steady",
@@ -23,6 +23,10 @@ const COLUMNS: [&str; 17] = [
     "years",
     "read_retries_at_end_of_life",
     "host_limited",
+    "hit_rate",
+    "slow_write_amplification",
+    "fast_drive_writes_per_day",
+    "slow_drive_writes_per_day",
 ];
 
 /// The text of `sweep.csv`: the dimensions, what was measured, and why a point is infeasible.
@@ -80,5 +84,9 @@ fn cells(settled: &SettledDrive) -> [String; COLUMNS.len()] {
         shown(lifetime.and_then(|lifetime| lifetime.years)),
         shown(lifetime.and_then(|lifetime| lifetime.read_retries_at_end_of_life)),
         settled.host_limited.to_string(),
+        shown(settled.tier.and_then(|tier| tier.hit_rate)),
+        shown(settled.tier.and_then(|tier| tier.slow_write_amplification)),
+        shown(settled.tier.map(|tier| tier.fast_drive_writes_per_day)),
+        shown(settled.tier.map(|tier| tier.slow_drive_writes_per_day)),
     ]
 }

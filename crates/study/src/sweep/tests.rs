@@ -102,6 +102,24 @@ fn a_drive_like_another_has_its_keys() {
 }
 
 #[test]
+fn the_classes_of_a_tier_and_its_policy_are_swept_by_their_keys() {
+    let drive = "schema = 1\nname = \"both\"\ntitle = \"Both\"\n[tier]\nfast = \"p5800x\"\n\
+                 fast_gb = 400\nslow = \"p5510\"\nwrite = \"back\"\nread_cache = \"lru\"\n\
+                 source = \"estimated: a test\"\n";
+    let keys = [("tier.fast_gb", "100,900"), ("tier.read_cache", "lru,two-q,lur")];
+    let order = SweepOrder { drive: drive.into(), ..order(&keys) };
+    let settings = grid(&order.dimensions).unwrap().into_iter().map(|at| order.setting(&at));
+    let settings: Vec<_> = settings.map(Result::unwrap).collect();
+    let tiers = settings.iter().flatten().map(|setting| setting.drive.tier.clone().unwrap());
+    let caches: Vec<_> = tiers.map(|tier| tier.policy.read_cache.unwrap().name()).collect();
+    assert_eq!(caches, ["lru", "two-q"]);
+    let faults: Vec<String> = settings.into_iter().filter_map(Result::err).collect();
+    assert!(faults[0].contains("unknown variant `lur`"), "{faults:?}");
+    assert!(faults[1].contains("tier.fast_gb is 900, must be above 0 and at most"), "{faults:?}");
+    assert_eq!(faults.len(), 4);
+}
+
+#[test]
 fn a_slip_in_a_key_gets_the_nearest_one() {
     let error = order(&[("nand.t_raed_us", "40,50")]).check().unwrap_err();
     assert_eq!(error.to_string(), "the drive's file has no `nand.t_raed_us`");
@@ -140,6 +158,7 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
         latency: results::LatencySummary::default(),
         spread: None,
         write_amplification: Some(4.0),
+        tier: None,
         lifetime: None,
         unit_prices: None,
     };

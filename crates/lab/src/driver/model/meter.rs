@@ -1,7 +1,9 @@
 //! Counters of one interval of a modelled load.
 
 use blockio::{ClimateReading, Completion, Nanos, Op};
-use results::{Climate, HandleWrites, Interval, Latencies, NandWrites, PagesRead};
+use results::{
+    ClassWrites, Climate, HandleWrites, Interval, Latencies, NandWrites, PagesRead, TierWork,
+};
 use ssd::Drive;
 
 /// Bytes of one page of the drive's counters.
@@ -18,6 +20,7 @@ pub(super) struct Meter {
     pages_before: Option<ssd::PagesRead>,
     host_busy_before: Nanos,
     placement_before: Vec<HandleWrites>,
+    tier_before: Option<TierWork>,
 }
 
 impl Meter {
@@ -32,6 +35,7 @@ impl Meter {
             pages_before: drive.pages_read(),
             host_busy_before: drive.host_busy(),
             placement_before: handle_writes(drive),
+            tier_before: tier_work(drive),
         }
     }
 
@@ -69,6 +73,8 @@ impl Meter {
             unwritten: after.unmapped - before.unmapped,
         });
         let placement = handle_writes(drive);
+        let tier = tier_work(drive);
+        let tier_since = tier.zip(self.tier_before).map(|(now, before)| now.since(&before));
         let span = at - self.began;
         let climate = self.climate_before.zip(reading);
         let mut interval = Interval {
@@ -80,6 +86,7 @@ impl Meter {
             pages_read,
             host_busy_ns: Some((host_busy - self.host_busy_before).0),
             placement: HandleWrites::since(&placement, &self.placement_before),
+            tier: tier_since,
             ..std::mem::take(&mut self.interval)
         };
         interval.read.close();
@@ -90,6 +97,7 @@ impl Meter {
         self.pages_before = pages;
         self.host_busy_before = host_busy;
         self.placement_before = placement;
+        self.tier_before = tier;
         interval
     }
 }
@@ -127,6 +135,32 @@ fn handle_writes(drive: &Drive) -> Vec<HandleWrites> {
             wear_bytes: pages.pages_wear * PAGE_BYTES,
         })
         .collect()
+}
+
+/// Work of the classes since a drive was made, if it is made of two.
+fn tier_work(drive: &Drive) -> Option<TierWork> {
+    let work = drive.tier_work()?;
+    let bytes = |blocks: u64| blocks * PAGE_BYTES;
+    let class = |class: &ssd::ClassCounters| ClassWrites {
+        capacity_bytes: class.capacity.0 * u64::from(drive.time_lapse()),
+        sent_bytes: class.media.host_sent_bytes,
+        media_bytes: class.media.programmed_bytes(),
+        erase_count: class.media.superblocks_erased,
+    };
+    let [fast, slow] = work.classes.each_ref().map(class);
+    Some(TierWork {
+        read_bytes: bytes(work.blocks.read),
+        held_bytes: bytes(work.blocks.held),
+        read_fast_bytes: bytes(work.blocks.read_fast),
+        written_bytes: bytes(work.blocks.written),
+        absorbed_bytes: bytes(work.blocks.absorbed),
+        destaged_bytes: bytes(work.blocks.destaged),
+        relocated_bytes: bytes(work.blocks.relocated),
+        admitted_bytes: bytes(work.blocks.admitted),
+        written_share: work.written_share,
+        fast,
+        slow,
+    })
 }
 
 fn nand_writes(drive: &Drive) -> NandWrites {

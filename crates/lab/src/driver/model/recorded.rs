@@ -35,7 +35,7 @@ pub struct ReplayModel {
     name: String,
     drive: Drive,
     /// True if what was written before makes a difference.
-    is_nand: bool,
+    settles: bool,
     seed: u64,
 }
 
@@ -48,8 +48,8 @@ impl ReplayModel {
         let mut drive = Drive::new(spec, setup)
             .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
         drive.set_compressible(compressible_percent);
-        let (name, is_nand) = (spec.name.clone(), spec.is_nand());
-        Ok(Self { name, drive, is_nand, seed: setup.seed })
+        let (name, settles) = (spec.name.clone(), spec.settles());
+        Ok(Self { name, drive, settles, seed: setup.seed })
     }
 
     /// Brings the purged model into `state` in no time, for recordings such as `recording`.
@@ -66,7 +66,7 @@ impl ReplayModel {
         // Checked before the writes, which may take long.
         AddressMap::new(recording, host, &self.drive, &self.name)?;
         quick_measure::fill(&mut self.drive)?;
-        if state == ReplayState::Settled && self.is_nand {
+        if state == ReplayState::Settled && self.settles {
             let writes = workload::catalogue::find_workload("4k-rand-write").expect("built in");
             quick_measure::settle(&mut self.drive, &settling(&writes, self.seed), &|| false)?;
         }

@@ -40,6 +40,7 @@ fn settled() -> SettledDrive {
         latency: LatencySummary { count: 1, latency_ns_p99: Some(42), ..LatencySummary::default() },
         spread: None,
         write_amplification: None,
+        tier: None,
         lifetime: None,
         unit_prices: None,
     }
