@@ -195,18 +195,17 @@ impl FaultInjector {
                 self.failing_reads.store(commands, Ordering::Release);
                 Ok(())
             }
-            Fault::ResetControllers
-            | Fault::FailControllers
-            | Fault::Remove { .. }
-            | Fault::FailWrites { .. }
-            | Fault::FailPlp
-            | Fault::Heat { .. } => match self.hosts.get() {
-                Some(inject) => inject(fault),
-                None => Err(io::Error::other("no NVMe hosts are served")),
-            },
             Fault::Fill { left_bytes } => {
                 *lock(&self.space_left) = Some(left_bytes);
                 Ok(())
+            }
+            fault => {
+                assert!(is_of_hosts(&fault), "all other faults are those of the dies");
+                let inject = self.hosts.get();
+                inject.map_or_else(
+                    || Err(io::Error::other("no NVMe hosts are served")),
+                    |it| it(fault),
+                )
             }
         }
     }

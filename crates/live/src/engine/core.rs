@@ -203,10 +203,15 @@ impl Core {
         }
     }
 
-    /// Takes note that pages are written or trimmed: nothing that is known of what they held
-    /// counts.
+    /// Takes note that pages are given up: nothing that is known of what they held counts.
     pub(crate) fn supersede(&mut self, first: Lpn, pages: u32) {
         self.lost.clear(first, pages);
+        self.renew(first, pages);
+    }
+
+    /// Takes note that nothing of pages is as it was at a start from an earlier state. A page of
+    /// which a part was written keeps the rest.
+    pub(crate) fn renew(&mut self, first: Lpn, pages: u32) {
         if let Some(older) = &mut self.older {
             older.clear(first.0, first.0.saturating_add(pages));
         }
@@ -261,6 +266,7 @@ impl Core {
                 return (index, Some(wait));
             }
             self.place(page);
+            self.renew(page.lpn, 1);
         }
         (pages.len(), None)
     }
@@ -315,7 +321,7 @@ impl Core {
         if page.codec == Codec::Lost {
             self.lost.find(page.lpn, extent.seq);
         } else {
-            self.supersede(page.lpn, 1);
+            self.lost.clear(page.lpn, 1);
         }
         let mut ops = std::mem::take(&mut self.ops);
         assert!(ops.is_empty(), "what was decided before was followed");

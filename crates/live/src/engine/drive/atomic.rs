@@ -98,7 +98,7 @@ impl Drive {
             if read.iter().any(|(lpn, found)| core.locate(*lpn).stored() != *found) {
                 continue;
             }
-            if let Err(lpn) = self.place_held(&mut core, &pages) {
+            if let Err(lpn) = self.place_held(&mut core, &pages, &read) {
                 drop(core);
                 drop(journal);
                 self.give_space(lpn)?;
@@ -113,8 +113,9 @@ impl Drive {
         }
     }
 
-    /// Places all pages, or none where there is no space for them; then says which is the first.
-    fn place_held(&self, core: &mut Core, pages: &Pages) -> Result<(), Lpn> {
+    /// Places all pages, of which those in `merged` keep a part, or none where there is no space for
+    /// them; then says which is the first.
+    fn place_held(&self, core: &mut Core, pages: &Pages, merged: &[FoundPage]) -> Result<(), Lpn> {
         let compression = self.store.layout.shape.compression;
         let mut scratch = compress::scratch(compression, pages.len());
         let mut scratch = Scratch(&mut scratch);
@@ -129,6 +130,9 @@ impl Drive {
         core.pause_buffer(true);
         for page in &packed {
             core.place(page);
+            if merged.iter().all(|(lpn, _)| *lpn != page.lpn) {
+                core.renew(page.lpn, 1);
+            }
         }
         core.pause_buffer(false);
         Ok(())

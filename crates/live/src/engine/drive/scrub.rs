@@ -172,6 +172,9 @@ impl Drive {
         }
         // First, since what protects all others is shortest.
         self.scrub_copies(repair, &mut found)?;
+        // A row that cannot be read ends the scrub, and these have been written again.
+        self.store().suspects.tell(&found.damage);
+        let told = found.damage.len();
         for row in 0..rows {
             if !go_on(row.into(), rows.into()) {
                 break;
@@ -194,7 +197,7 @@ impl Drive {
                 scrub.lost_lbas.extend(untold);
             }
         }
-        self.store().suspects.tell(&found.damage);
+        self.store().suspects.tell(&found.damage[told..]);
         if found.units_restored > 0 {
             self.sync_healthy()?;
         }
