@@ -133,7 +133,8 @@ impl ClassPair {
                 text: format!("{key} class {error}"),
             })
         };
-        let drives = [made("fast", &fast, setup.seed)?, made("slow", &slow, setup.seed + 1)?];
+        let drives =
+            [made("fast", &fast, setup.seed)?, made("slow", &slow, setup.seed.wrapping_add(1))?];
         let [fast_sectors, slow_sectors] = drives.each_ref().map(Drive::user_sectors);
         let sizes = Classes {
             fast_blocks: tier.fast_blocks(fast_sectors, setup.time_lapse),
@@ -231,14 +232,17 @@ impl ClassPair {
                 Some(_) => Plan::default(),
                 None => self.tier.write((write.first, write.blocks), at),
             };
-            self.begin_plan(write.slot, plan, at);
+            let index = self.begin_plan(write.slot, plan, at);
+            if let Some(status) = self.failure {
+                self.plans.get_mut(index).status = status;
+            }
         }
         while let Some(destage) = self.tier.destage() {
             self.begin_destage(destage, at);
         }
     }
 
-    fn begin_plan(&mut self, slot: u32, plan: Plan, at: Nanos) {
+    fn begin_plan(&mut self, slot: u32, plan: Plan, at: Nanos) -> u32 {
         let left = requests_of(&plan.awaited);
         let index = self.plans.take(PlanUnderWay::new(slot, left.max(1), plan.after));
         if left == 0 {
@@ -250,6 +254,7 @@ impl ClassPair {
         for transfer in plan.awaited {
             self.transfer(Purpose::Host { plan: index }, transfer, at);
         }
+        index
     }
 
     fn begin_destage(&mut self, destage: Destage, at: Nanos) {
@@ -356,7 +361,7 @@ impl ClassPair {
                 for transfer in after {
                     self.transfer(Purpose::Admission, transfer, at);
                 }
-                Some(PartEnd { slot, at, status: self.failure.unwrap_or(status) })
+                Some(PartEnd { slot, at, status })
             }
             Purpose::Admission => {
                 self.note_failure(done.status);

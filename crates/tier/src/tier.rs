@@ -199,7 +199,9 @@ impl Tier {
 
     /// Most blocks of a write that is planned in one go: the owner splits longer ones.
     pub fn write_blocks_max(&self) -> u32 {
-        self.written.as_ref().map_or(u32::MAX, |written| written.blocks() / UNITS_MIN)
+        // With less room than that, more waits than may, and a unit is destaged.
+        let most = |blocks: u32| (blocks / UNITS_MIN).min(blocks - self.destage_from).max(1);
+        self.written.as_ref().map_or(u32::MAX, |written| most(written.blocks()))
     }
 
     /// Plans a write of `blocks` blocks from `first` on, at `at`, for which there is room.

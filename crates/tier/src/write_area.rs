@@ -54,6 +54,8 @@ struct Places {
     free: Vec<u32>,
     /// Blocks that were written since they last began to leave.
     dirty: BTreeSet<Block>,
+    /// Blocks that are leaving: each keeps its place until it has left, and does not leave twice.
+    leaving: BTreeSet<Block>,
     /// Address at which the next unit is looked for.
     cursor: Block,
 }
@@ -66,7 +68,12 @@ impl WriteArea {
             Order::Age(Ring { block_at, oldest: 0, taken: 0, next: 0, leaving: VecDeque::new() })
         } else {
             let free = (0..blocks).rev().collect();
-            Order::Address(Places { free, dirty: BTreeSet::new(), cursor: 0 })
+            Order::Address(Places {
+                free,
+                dirty: BTreeSet::new(),
+                leaving: BTreeSet::new(),
+                cursor: 0,
+            })
         };
         Self { blocks, place_of: Vec::new(), order }
     }
@@ -133,7 +140,7 @@ impl WriteArea {
         match &mut self.order {
             Order::Age(ring) => ring.block_at[place as usize] = NONE,
             Order::Address(places) => {
-                if !places.dirty.remove(&block) {
+                if !places.dirty.remove(&block) || places.leaving.contains(&block) {
                     // It keeps its place while it leaves.
                     return;
                 }
@@ -160,6 +167,10 @@ impl WriteArea {
     /// Frees what has left, in the order in which it was taken or in any other.
     pub(crate) fn left(&mut self, leaving: &[Leaving], end: u64) {
         for Leaving { block, place } in leaving {
+            if let Order::Address(places) = &mut self.order {
+                let was_leaving = places.leaving.remove(block);
+                assert!(was_leaving, "what has left was taken");
+            }
             if self.place(*block) != Some(*place) {
                 continue;
             }
@@ -217,11 +228,14 @@ impl Ring {
 
 impl Places {
     fn take(&mut self, unit: u32) -> Option<Vec<Block>> {
-        let first = self.dirty.range(self.cursor..).next().or(self.dirty.first()).copied()?;
+        let mut in_turn = self.dirty.range(self.cursor..).chain(self.dirty.range(..self.cursor));
+        let first = *in_turn.find(|block| !self.leaving.contains(block))?;
         let end = (first / unit).saturating_add(1).saturating_mul(unit);
-        let blocks: Vec<Block> = self.dirty.range(first..end).copied().collect();
+        let unit = self.dirty.range(first..end).copied();
+        let blocks: Vec<Block> = unit.filter(|block| !self.leaving.contains(block)).collect();
         for block in &blocks {
             self.dirty.remove(block);
+            self.leaving.insert(*block);
         }
         self.cursor = end;
         Some(blocks)
@@ -281,11 +295,18 @@ mod tests {
             for (block, step) in steps {
                 match step {
                     0 => under_way.extend(area.take(4).map(|taken| (taken, area.taken()))),
-                    1 => if let Some((taken, end)) = under_way.pop() { area.left(&taken, end) },
+                    1 if !under_way.is_empty() => {
+                        let (taken, end): (Vec<Leaving>, u64) =
+                            under_way.swap_remove(block as usize % under_way.len());
+                        area.left(&taken, end);
+                    }
                     2 => area.forget(block),
                     _ if area.free() > 0 => _ = area.write(block),
                     _ => {}
                 }
+                let in_flight = under_way.iter().flat_map(|(taken, _)| taken);
+                let keeps = |it: &Leaving| is_ring || area.place(it.block) == Some(it.place);
+                prop_assert!(in_flight.clone().all(keeps), "what leaves is read from its place");
                 let places: BTreeSet<u32> = (0..60).filter_map(|it| area.place(it)).collect();
                 let blocks = (0..60).filter(|it| area.place(*it).is_some()).count();
                 prop_assert_eq!(places.len(), blocks, "no two blocks share a place");

@@ -150,6 +150,12 @@ pub(super) fn complete(table: &mut Table, file: &str) -> Result<(), SpecError> {
     let Some(Value::Table(tier)) = table.get_mut("tier") else {
         return Err(fault("tier is no table: name its drives, fast and slow, and a policy"));
     };
+    if let Some(key) = ["fast_file", "slow_file"].into_iter().find(|key| tier.contains_key(*key)) {
+        let text = format!(
+            "tier.{key} is no key: describe the drive in a table [tier.fast] or [tier.slow]"
+        );
+        return Err(fault(&text));
+    }
     let is_policy = |key: &String| !OWN.contains(&key.as_str());
     let keys: Vec<String> = tier.keys().filter(|key| is_policy(key)).cloned().collect();
     let policy: Table =
