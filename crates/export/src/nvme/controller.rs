@@ -33,7 +33,7 @@ use super::namespace::{HostController, Namespaces, View};
 use super::property::{
     ENABLE, FATAL, READY, READY_TIMEOUTS, SHUTDOWN_COMPLETE, VERSION, capabilities, offset,
 };
-use super::repertoire::{Repertoire, Scope};
+use super::repertoire::{Feature, Repertoire, Scope};
 use super::status::Status;
 use super::transport::Transport;
 use super::wire::low8;
@@ -470,8 +470,11 @@ impl Controller {
         let target = FeatureTarget::of_get(feature, id, self.namespaces(context), limit)?;
         match select {
             0 => self.features.get(context, command, &target),
-            // Nothing is saved, so they are the same.
-            DEFAULT | SAVED if matches!(feature.1, Scope::EnduranceGroup | Scope::Subsystem) => {
+            // Nothing is saved, so they are the same; what the drive keeps has no default but 0.
+            DEFAULT | SAVED
+                if feature.0 == Feature::WriteProtection
+                    || matches!(feature.1, Scope::EnduranceGroup | Scope::Subsystem) =>
+            {
                 Ok(CommandCompletion::value(0_u32))
             }
             DEFAULT | SAVED => {

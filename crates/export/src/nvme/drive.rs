@@ -115,6 +115,10 @@ impl NvmeDrive {
     pub(super) fn remove(&self, controller: u16) {
         self.directory.release(controller);
         locked(&self.registry).controllers.remove(&controller);
+        // Its host may have come again before it was gone.
+        for (id, shown) in self.of_io() {
+            self.directory.admit(&HostController { id, host: shown.host().to_owned() });
+        }
     }
 
     /// Status of the controllers for I/O, in ascending order of their identifiers.

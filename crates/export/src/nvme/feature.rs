@@ -1,5 +1,6 @@
-//! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is saved:
-//! all return to their defaults with the controller.
+//! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is saved.
+//! The drive keeps write protection and what belongs to an endurance group or the subsystem; all
+//! others return to their defaults with the controller.
 
 mod error_injection;
 

@@ -225,6 +225,8 @@ struct Port {
 /// The ports for fabrics as they are reached from a host that dialled an address. One of any
 /// address has that which the host dialled.
 fn ports(all: &[Option<SocketAddr>], dialled: SocketAddr) -> Vec<Port> {
+    // A host that comes by IPv4 to a socket of both has an IPv4-mapped address.
+    let dialled = SocketAddr::new(dialled.ip().to_canonical(), dialled.port());
     let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
     let reached = |address: &SocketAddr| match address.ip() {
         // Those are the host's own, unless it runs here.

@@ -202,6 +202,10 @@ def scatter(
         raise
 
 
+# Raised where results of tasks change and models do not: 2, replays tell timers apart.
+_RULES_VERSION = 2
+
+
 class ResultStore:
     """A folder with a file for the result of each task, named by a digest of the task.
 
@@ -213,7 +217,8 @@ class ResultStore:
         self.folder = Path(folder)
 
     def _path(self, function: Function, arguments: Arguments) -> Path:
-        digest = hashlib.sha256(f"{_core.MODEL_VERSION} {function.__name__}".encode())
+        versions = f"{_core.MODEL_VERSION}.{_RULES_VERSION}"
+        digest = hashlib.sha256(f"{versions} {function.__name__}".encode())
         for argument in arguments:
             if isinstance(argument, (str, bytes)):
                 raw = argument.encode() if isinstance(argument, str) else argument
