@@ -113,8 +113,8 @@ impl Drive {
         }
     }
 
-    /// Places all pages, of which those in `merged` keep a part, or none where there is no space for
-    /// them; then says which is the first.
+    /// Places all pages, of which those in `merged` keep a part, or none where there is no space
+    /// for them; then says which is the first.
     fn place_held(&self, core: &mut Core, pages: &Pages, merged: &[FoundPage]) -> Result<(), Lpn> {
         let compression = self.store.layout.shape.compression;
         let mut scratch = compress::scratch(compression, pages.len());
