@@ -21,7 +21,7 @@ pub struct TierWork {
     pub destaged_bytes: u64,
     /// Bytes that garbage collection moved within a log on the slow class.
     pub relocated_bytes: u64,
-    /// Bytes that were written to the read cache.
+    /// Bytes that were taken into the read cache.
     pub admitted_bytes: u64,
     /// Share of the fast class's space for written data that is in use at the end, 0 to 1; absent
     /// where writes do not go there.

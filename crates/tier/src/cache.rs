@@ -98,14 +98,14 @@ impl Replacement {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cache {
-    policy: Policy,
+    state: CacheState,
     blocks: u32,
     /// Blocks that insertions have evicted and the owner has not taken yet.
     evicted: Vec<Block>,
 }
 
 #[derive(Clone, Debug)]
-enum Policy {
+enum CacheState {
     Lru(Lru),
     Sieve(Sieve),
     S3Fifo(S3Fifo),
@@ -123,14 +123,14 @@ impl Cache {
         if blocks < blocks_min {
             return Err(CacheError { name: replacement.name(), blocks, blocks_min });
         }
-        let policy = match replacement {
-            Replacement::Lru => Policy::Lru(Lru::new(blocks)),
-            Replacement::Sieve => Policy::Sieve(Sieve::new(blocks)),
-            Replacement::S3Fifo => Policy::S3Fifo(S3Fifo::new(blocks)),
-            Replacement::Arc => Policy::Arc(Arc::new(blocks)),
-            Replacement::TwoQueue => Policy::TwoQueue(TwoQueue::new(blocks)),
+        let state = match replacement {
+            Replacement::Lru => CacheState::Lru(Lru::new(blocks)),
+            Replacement::Sieve => CacheState::Sieve(Sieve::new(blocks)),
+            Replacement::S3Fifo => CacheState::S3Fifo(S3Fifo::new(blocks)),
+            Replacement::Arc => CacheState::Arc(Arc::new(blocks)),
+            Replacement::TwoQueue => CacheState::TwoQueue(TwoQueue::new(blocks)),
         };
-        Ok(Self { policy, blocks, evicted: Vec::new() })
+        Ok(Self { state, blocks, evicted: Vec::new() })
     }
 
     /// Blocks that it can hold.
@@ -140,12 +140,12 @@ impl Cache {
 
     /// Blocks that it holds.
     pub const fn len(&self) -> u32 {
-        match &self.policy {
-            Policy::Lru(it) => it.len(),
-            Policy::Sieve(it) => it.len(),
-            Policy::S3Fifo(it) => it.len(),
-            Policy::Arc(it) => it.len(),
-            Policy::TwoQueue(it) => it.len(),
+        match &self.state {
+            CacheState::Lru(it) => it.len(),
+            CacheState::Sieve(it) => it.len(),
+            CacheState::S3Fifo(it) => it.len(),
+            CacheState::Arc(it) => it.len(),
+            CacheState::TwoQueue(it) => it.len(),
         }
     }
 
@@ -156,23 +156,23 @@ impl Cache {
 
     /// True if it holds `block`; changes nothing.
     pub fn contains(&self, block: Block) -> bool {
-        match &self.policy {
-            Policy::Lru(it) => it.contains(block),
-            Policy::Sieve(it) => it.contains(block),
-            Policy::S3Fifo(it) => it.contains(block),
-            Policy::Arc(it) => it.contains(block),
-            Policy::TwoQueue(it) => it.contains(block),
+        match &self.state {
+            CacheState::Lru(it) => it.contains(block),
+            CacheState::Sieve(it) => it.contains(block),
+            CacheState::S3Fifo(it) => it.contains(block),
+            CacheState::Arc(it) => it.contains(block),
+            CacheState::TwoQueue(it) => it.contains(block),
         }
     }
 
     /// Looks up a block for the host: true if the cache holds it. The policy takes note.
     pub fn find(&mut self, block: Block) -> bool {
-        match &mut self.policy {
-            Policy::Lru(it) => it.find(block),
-            Policy::Sieve(it) => it.find(block),
-            Policy::S3Fifo(it) => it.find(block),
-            Policy::Arc(it) => it.find(block),
-            Policy::TwoQueue(it) => it.find(block),
+        match &mut self.state {
+            CacheState::Lru(it) => it.find(block),
+            CacheState::Sieve(it) => it.find(block),
+            CacheState::S3Fifo(it) => it.find(block),
+            CacheState::Arc(it) => it.find(block),
+            CacheState::TwoQueue(it) => it.find(block),
         }
     }
 
@@ -180,12 +180,12 @@ impl Cache {
     pub fn insert(&mut self, block: Block) {
         assert!(!self.contains(block), "a block is inserted once");
         let evicted = &mut self.evicted;
-        match &mut self.policy {
-            Policy::Lru(it) => it.insert(block, evicted),
-            Policy::Sieve(it) => it.insert(block, evicted),
-            Policy::S3Fifo(it) => it.insert(block, evicted),
-            Policy::Arc(it) => it.insert(block, evicted),
-            Policy::TwoQueue(it) => it.insert(block, evicted),
+        match &mut self.state {
+            CacheState::Lru(it) => it.insert(block, evicted),
+            CacheState::Sieve(it) => it.insert(block, evicted),
+            CacheState::S3Fifo(it) => it.insert(block, evicted),
+            CacheState::Arc(it) => it.insert(block, evicted),
+            CacheState::TwoQueue(it) => it.insert(block, evicted),
         }
         assert!(self.len() <= self.blocks, "a cache holds no more than it can");
     }
@@ -203,12 +203,12 @@ impl Cache {
     /// Forgets a block; true if the cache held it.
     pub fn remove(&mut self, block: Block) -> bool {
         let was_held = self.contains(block);
-        match &mut self.policy {
-            Policy::Lru(it) => it.remove(block),
-            Policy::Sieve(it) => it.remove(block),
-            Policy::S3Fifo(it) => it.remove(block),
-            Policy::Arc(it) => it.remove(block),
-            Policy::TwoQueue(it) => it.remove(block),
+        match &mut self.state {
+            CacheState::Lru(it) => it.remove(block),
+            CacheState::Sieve(it) => it.remove(block),
+            CacheState::S3Fifo(it) => it.remove(block),
+            CacheState::Arc(it) => it.remove(block),
+            CacheState::TwoQueue(it) => it.remove(block),
         }
         assert!(!self.contains(block), "a block that was removed is gone");
         was_held

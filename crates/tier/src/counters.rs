@@ -21,7 +21,7 @@ pub struct TierCounters {
     pub destaged: u64,
     /// Blocks that the garbage collection of a log moved.
     pub relocated: u64,
-    /// Blocks that were written to the read cache.
+    /// Blocks that were taken into the read cache.
     pub admitted: u64,
 }
 

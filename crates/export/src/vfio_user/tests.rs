@@ -17,7 +17,7 @@ use device::{
 use proptest::prelude::*;
 
 use self::driver::{DATA, Driver, ENTRIES, MEMORY, MEMORY_BYTES, command, place, words};
-use self::laws::{Answer, Asked, Subject, check};
+use self::laws::{AdminRequest, Answer, Subject, check};
 use super::message::code;
 use super::*;
 use crate::nvme::ControllerFault;
@@ -133,7 +133,7 @@ impl Rig {
 impl Subject for Driver {
     const IS_FABRICS: bool = false;
 
-    fn admin(&mut self, asked: &Asked<'_>) -> Option<Answer> {
+    fn admin(&mut self, asked: &AdminRequest<'_>) -> Option<Answer> {
         let [first, second] = asked.dwords;
         let mut entry = command(asked.opcode, asked.namespace, &[(10, first), (11, second)]);
         let length = asked.sent.len().max(asked.wanted as usize);
@@ -186,7 +186,12 @@ fn a_doorbell_that_rings_for_nothing_is_an_event() {
         assert!(driver.has_completed(0), "{offset:#x}");
         assert_eq!(driver.wait(0).2, 0x01_00_00 | information << 8, "{offset:#x}");
         // Reading the log lets the next event come.
-        let read = Asked { opcode: 2, dwords: [1 | 15 << 16, 0], wanted: 64, ..Asked::default() };
+        let read = AdminRequest {
+            opcode: 2,
+            dwords: [1 | 15 << 16, 0],
+            wanted: 64,
+            ..AdminRequest::default()
+        };
         assert_eq!(Subject::admin(&mut driver, &read).unwrap().status, 0);
     }
     assert_eq!(driver.run(driver.moves(READ, 0, 1, 0)), 0, "its queue goes on");
@@ -208,7 +213,7 @@ fn a_machine_has_a_host_identifier_of_either_size() {
     let rig = Rig::new(None);
     let mut driver = rig.driver();
     let mut identifier = |opcode, extended: u32, sent: &[u8], wanted| {
-        let asked = Asked { opcode, dwords: [0x81, extended], sent, wanted, namespace: 0 };
+        let asked = AdminRequest { opcode, dwords: [0x81, extended], sent, wanted, namespace: 0 };
         let done = Subject::admin(&mut driver, &asked).unwrap();
         assert_eq!(done.status, 0);
         done.data

@@ -7,7 +7,7 @@ use crate::Rig;
 use crate::host::{
     DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Inner, Order, io, u16_at, u32_at, u64_at,
 };
-use crate::laws::{Answer, Asked, Subject, check};
+use crate::laws::{AdminRequest, Answer, Subject, check};
 use crate::operated::{Operated, controllers, creation};
 
 /// An admin queue and an I/O queue.
@@ -16,7 +16,7 @@ struct Queues(Host<Inner>, Host<Inner>);
 impl Subject for Queues {
     const IS_FABRICS: bool = true;
 
-    fn admin(&mut self, command: &Asked<'_>) -> Option<Answer> {
+    fn admin(&mut self, command: &AdminRequest<'_>) -> Option<Answer> {
         let order = Order::new(command.opcode, command.namespace, &command.dwords);
         let id = self.0.submit(&match (command.sent, command.wanted) {
             ([], wanted) => order.with(Data::In(wanted)),

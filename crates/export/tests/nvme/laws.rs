@@ -12,15 +12,15 @@ pub(crate) trait Subject {
     const IS_FABRICS: bool;
 
     /// Carries out an admin command, with data to or from the host; none if it is held.
-    fn admin(&mut self, command: &Asked<'_>) -> Option<Answer>;
+    fn admin(&mut self, command: &AdminRequest<'_>) -> Option<Answer>;
 
     /// Status of a command for the first block of namespace 1.
     fn io(&mut self, opcode: u8) -> u16;
 }
 
-/// An admin command.
+/// An admin command and its data.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct AdminRequest<'a> {
     pub(crate) opcode: u8,
     pub(crate) namespace: u32,
     /// Command dwords 10 and 11.
@@ -53,13 +53,14 @@ fn scope(log: &[u8], feature: u8) -> u16 {
     u16_at(log, 4 * usize::from(feature) + 2) >> 4
 }
 
-fn ask(subject: &mut impl Subject, asked: &Asked<'_>) -> Answer {
+fn ask(subject: &mut impl Subject, asked: &AdminRequest<'_>) -> Answer {
     subject.admin(asked).expect("no such command is held")
 }
 
 fn identify(subject: &mut impl Subject, structure: u32, namespace: u32) -> Vec<u8> {
     let dwords = [structure, 0];
-    let answer = ask(subject, &Asked { opcode: 6, namespace, dwords, wanted: 4096, sent: &[] });
+    let answer =
+        ask(subject, &AdminRequest { opcode: 6, namespace, dwords, wanted: 4096, sent: &[] });
     assert_eq!(answer.status, 0, "CNS {structure:02x}h of namespace {namespace}");
     answer.data
 }
@@ -67,7 +68,7 @@ fn identify(subject: &mut impl Subject, structure: u32, namespace: u32) -> Vec<u
 fn log(subject: &mut impl Subject, page: u8, bytes: u32) -> Answer {
     let dwords = [u32::from(page) | (bytes / 4 - 1) << 16, 0];
     let namespace = u32::MAX;
-    ask(subject, &Asked { opcode: 2, namespace, dwords, wanted: bytes, sent: &[] })
+    ask(subject, &AdminRequest { opcode: 2, namespace, dwords, wanted: bytes, sent: &[] })
 }
 
 fn get_feature(subject: &mut impl Subject, feature: u8, select: u32) -> Answer {
@@ -80,7 +81,7 @@ fn get_feature(subject: &mut impl Subject, feature: u8, select: u32) -> Answer {
         0xC0 if select == 0 => 4064,
         _ => 0,
     };
-    ask(subject, &Asked { opcode: 0x0A, namespace: 1, dwords, wanted, sent: &[] })
+    ask(subject, &AdminRequest { opcode: 0x0A, namespace: 1, dwords, wanted, sent: &[] })
 }
 
 /// Checks all laws. Nothing that is asked of the controller changes namespaces.
@@ -94,7 +95,7 @@ pub(crate) fn check(subject: &mut impl Subject) {
     check_attributes(&told, &effects, (&pages, &features));
     check_namespaces(subject, &told, &features);
     let context = [0x0D | 1 << 8 | 127 << 16, 0];
-    let asked = Asked { opcode: 2, dwords: context, wanted: 512, ..Asked::default() };
+    let asked = AdminRequest { opcode: 2, dwords: context, wanted: 512, ..AdminRequest::default() };
     assert_eq!(ask(subject, &asked).data[52..54], told[..2], "one vendor");
 }
 
@@ -106,7 +107,7 @@ fn check_commands<S: Subject>(subject: &mut S, effects: &[u8]) {
         }
         let sent: &[u8] = if opcode == 0x15 { &[0; 4096] } else { &[] };
         // No such queue, format, structure or action.
-        let asked = Asked { opcode, namespace: 1, dwords: [0xF, 0], sent, wanted: 0 };
+        let asked = AdminRequest { opcode, namespace: 1, dwords: [0xF, 0], sent, wanted: 0 };
         let is_there = subject.admin(&asked).is_none_or(|it| it.status != INVALID_OPCODE);
         assert_eq!(is_there, lists(effects, opcode.into()), "admin command {opcode:02x}h");
     }
@@ -150,7 +151,7 @@ fn check_features(subject: &mut impl Subject, features: &[u8]) {
             _ => &sent[..0],
         };
         let dwords = [feature.into(), 1];
-        let set = ask(subject, &Asked { opcode: 9, namespace: 1, dwords, sent, wanted: 0 });
+        let set = ask(subject, &AdminRequest { opcode: 9, namespace: 1, dwords, sent, wanted: 0 });
         assert_eq!(set.status == NOT_OF_NAMESPACE, !is_own, "feature {feature:02x}h: {set:?}");
         let is_changeable = capabilities.value & 4 != 0;
         assert!(set.status != 0 || is_changeable, "feature {feature:02x}h");
@@ -221,7 +222,7 @@ fn check_namespaces(subject: &mut impl Subject, told: &[u8], features: &[u8]) {
         }
         for namespace in [0, limit + 1, u32::MAX - 1] {
             let dwords = [structure, 0];
-            let asked = Asked { opcode: 6, namespace, dwords, wanted: 4096, sent: &[] };
+            let asked = AdminRequest { opcode: 6, namespace, dwords, wanted: 4096, sent: &[] };
             assert_eq!(ask(subject, &asked).status, 0x0B, "CNS {structure:02x}h");
         }
     }

@@ -8,9 +8,9 @@ use crate::example::{STOCK, run};
 use crate::review;
 
 /// A cell of a round: workload, size, share of reads, what is tracked of it.
-type Asked = (&'static str, u32, f64, Option<TrackedMetric>);
+type MeasuredCell = (&'static str, u32, f64, Option<TrackedMetric>);
 
-const IOPS: [Asked; 4] = [
+const IOPS: [MeasuredCell; 4] = [
     ("4k-rand-100-0", 4096, 100.0, None),
     ("4k-rand-65-35", 4096, 65.0, None),
     ("4k-rand-0-100", 4096, 0.0, Some(TrackedMetric::Iops)),
@@ -19,7 +19,7 @@ const IOPS: [Asked; 4] = [
 
 /// The run with a suite of `cells` in rounds, each of which has the rate of `rates` times its
 /// first.
-fn in_rounds(cells: &[Asked], rates: &[f64]) -> Run {
+fn in_rounds(cells: &[MeasuredCell], rates: &[f64]) -> Run {
     let mut run = run(STOCK);
     let of = |read_percent: f64| if read_percent < 50.0 { "4k-rand-write" } else { "4k-rand-read" };
     let free: Vec<Step> = run.steps.iter().filter(|it| it.is_primary()).cloned().collect();
@@ -65,7 +65,7 @@ fn the_iops_test_is_told_by_reads_the_mix_and_writes_of_4_kib() {
 
 #[test]
 fn a_latency_test_is_told_by_average_five_nines_and_maximum() {
-    let cells: [Asked; 2] = [
+    let cells: [MeasuredCell; 2] = [
         ("4k-rand-100-0", 4096, 100.0, Some(TrackedMetric::LatencyNsAvg)),
         ("4k-rand-0-100", 4096, 0.0, Some(TrackedMetric::LatencyNsAvg)),
     ];
@@ -84,7 +84,7 @@ fn a_latency_test_is_told_by_average_five_nines_and_maximum() {
 
 #[test]
 fn a_sequential_test_is_told_in_megabytes_a_second() {
-    let cells: [Asked; 2] = [
+    let cells: [MeasuredCell; 2] = [
         ("128k-seq-100-0", 131_072, 100.0, Some(TrackedMetric::Iops)),
         ("128k-seq-0-100", 131_072, 0.0, Some(TrackedMetric::Iops)),
     ];
@@ -161,7 +161,8 @@ fn each_round_is_a_row_of_what_is_tracked() {
 
 #[test]
 fn a_tracked_latency_is_told_in_milliseconds() {
-    let cells: [Asked; 1] = [("4k-rand-0-100", 4096, 0.0, Some(TrackedMetric::LatencyNsAvg))];
+    let cells: [MeasuredCell; 1] =
+        [("4k-rand-0-100", 4096, 0.0, Some(TrackedMetric::LatencyNsAvg))];
     let page = review(&[in_rounds(&cells, &[1.0; 5])], TITLE);
     let suite = section(&page, "suite-snia");
     assert!(suite.contains("<th scope=\"col\">4k-rand-0-100, average, ms</th>"));

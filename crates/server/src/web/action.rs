@@ -1,7 +1,7 @@
 //! Actions on a drive: POST requests that carry the server's token and the volume ID.
 
 use serde::Deserialize;
-use status::management::{Answer, Request as Asked};
+use status::management::{Answer, Request as ManagementRequest};
 
 use super::drive_routes::{ShownDrive, UNSERVED};
 use super::reply::Reply;
@@ -14,7 +14,7 @@ struct Order {
     /// ID of the volume that is meant, so that another one is not changed by mistake.
     drive: String,
     /// Request to carry out, as on the management socket.
-    request: Asked,
+    request: ManagementRequest,
 }
 
 /// Carries out a request that has the token and names the drive.

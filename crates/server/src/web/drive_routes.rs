@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::io;
 use std::sync::Weak;
 
-use status::management::{Answer, Request as Asked};
+use status::management::{Answer, Request as ManagementRequest};
 use status::{History, HistorySpan, Status};
 
 use super::metrics::{self, Metrics};
@@ -29,7 +29,7 @@ pub trait ShownDrive: Debug + Send + Sync {
     /// Returns its recent activity; none while it is not served.
     fn history(&self, span: HistorySpan) -> Option<History>;
     /// Carries out an action.
-    fn carry_out(&self, request: &Asked) -> Answer;
+    fn carry_out(&self, request: &ManagementRequest) -> Answer;
 }
 
 /// Weak, so that viewers do not keep the drive from being closed.
@@ -46,7 +46,7 @@ impl ShownDrive for Weak<DriveService> {
         Some(self.upgrade()?.history(span))
     }
 
-    fn carry_out(&self, request: &Asked) -> Answer {
+    fn carry_out(&self, request: &ManagementRequest) -> Answer {
         match self.upgrade() {
             Some(service) => service.answer(request),
             None => Answer::Refused { reason: "the volume is being closed".to_owned() },

@@ -22,7 +22,7 @@ use anyhow::{Context as _, Result, bail};
 use lab::runs::RunsSnapshot;
 use live::{is_volume, locate, unserved};
 use serde::Serialize;
-use status::management::{Answer, Connection, Request as Asked};
+use status::management::{Answer, Connection, Request as ManagementRequest};
 use status::{History, HistorySpan, Status};
 use toml::Table;
 
@@ -365,13 +365,13 @@ impl ShownDrive for Distant {
 
     fn history(&self, span: HistorySpan) -> Option<History> {
         let mut connection = Connection::open(&self.volume).ok()??;
-        match connection.ask(&Asked::History { span }).ok()? {
+        match connection.ask(&ManagementRequest::History { span }).ok()? {
             Answer::History { history } => Some(*history),
             _ => None,
         }
     }
 
-    fn carry_out(&self, request: &Asked) -> Answer {
+    fn carry_out(&self, request: &ManagementRequest) -> Answer {
         let answer = || -> io::Result<Answer> {
             match Connection::open(&self.volume)? {
                 Some(mut connection) => connection.ask(request),
