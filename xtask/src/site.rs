@@ -137,7 +137,11 @@ fn python_interfaces(to: &Path) -> Result<()> {
     let mut pdoc = Command::new(interpreter);
     pdoc.args(["-m", "pdoc", "--no-show-source", "--output-directory"]).arg(to);
     // Otherwise Python writes bytecode among the sources.
-    said(pdoc.arg("floatgate").env("PYTHONDONTWRITEBYTECODE", "1").current_dir(root()))?;
+    said(
+        pdoc.args(["floatgate", "floatgate.testing"])
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(root()),
+    )?;
     Ok(())
 }
 

@@ -63,7 +63,7 @@ mod core {
         judge_rankings, validate_drives,
     };
     #[pymodule_export]
-    use crate::volume::{volume_history, volume_status};
+    use crate::volume::{volume_history, volume_inject, volume_status};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

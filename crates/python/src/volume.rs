@@ -1,14 +1,15 @@
 //! The state of live volumes, served or closed.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use lab::{Error, Kind};
 use live::OpenError;
 use pyo3::prelude::*;
 use status::management::{Answer, Connection, Request};
-use status::{History, HistorySpan, Status};
+use status::{Fault, History, HistorySpan, Status};
 
-use crate::failure::{exception, json, refused};
+use crate::failure::{exception, json, order, refused};
 
 /// Connects to the server of the volume in `folder`. Returns nothing if it is not served.
 fn server(folder: &Path) -> Result<Option<Connection>, Error> {
@@ -23,6 +24,16 @@ fn unanswered(folder: &Path, source: std::io::Error) -> Error {
     let hint = "run as the user of the server; one that does not answer within five seconds hangs";
     let text = format!("asking the server of {}", folder.display());
     Error::new(Kind::Io, text).source(source).hint(hint)
+}
+
+/// Connects to the server of the volume in `folder`, which `reason` says is needed; `options` are
+/// what the server has to be started with.
+fn needed_server(folder: &Path, reason: &str, options: &str) -> Result<Connection, Error> {
+    let shown = folder.display();
+    server(folder)?.ok_or_else(|| {
+        Error::new(Kind::Input, format!("{shown} is not served, and {reason}"))
+            .hint(format!("`floatgate volume serve {shown}{options}`"))
+    })
 }
 
 fn status_of(folder: &Path) -> Result<Status, Error> {
@@ -40,10 +51,7 @@ fn unopened(folder: &Path, source: OpenError) -> Error {
 
 fn history_of(folder: &Path, span: HistorySpan) -> Result<History, Error> {
     let shown = folder.display();
-    let Some(mut server) = server(folder)? else {
-        let text = format!("{shown} is not served, and only a server has its history");
-        return Err(Error::new(Kind::Input, text).hint(format!("`floatgate volume serve {shown}`")));
-    };
+    let mut server = needed_server(folder, "only a server has its history", "")?;
     match server.ask(&Request::History { span }).map_err(|source| unanswered(folder, source))? {
         Answer::History { history } => Ok(*history),
         Answer::Refused { reason } => {
@@ -71,4 +79,28 @@ pub(crate) fn volume_history(py: Python<'_>, path: &str, span: &str) -> PyResult
     };
     let history = py.detach(|| history_of(Path::new(path), span));
     json(&history.map_err(|error| exception(&error))?)
+}
+
+fn inject(folder: &Path, fault: Fault) -> Result<(), Error> {
+    let options = " --fault-injection";
+    let mut server = needed_server(folder, "only a server has faults injected", options)?;
+    match server.order(&Request::InjectFault { fault }) {
+        // A server without power does not answer.
+        Err(source) if fault == Fault::CutPower && source.kind() == ErrorKind::UnexpectedEof => {
+            Ok(())
+        }
+        done => done.map_err(|source| {
+            let text = format!("injecting a fault into {}", folder.display());
+            let remedy = "the server has to be started with --fault-injection";
+            Error::new(Kind::Io, text).source(source).hint(remedy)
+        }),
+    }
+}
+
+/// Injects a fault, given as JSON as in a schedule, into the served volume in `path`.
+#[pyfunction]
+pub(crate) fn volume_inject(py: Python<'_>, path: &str, fault_json: &str) -> PyResult<()> {
+    let fault: Fault = order(fault_json)?;
+    fault.check().map_err(|limit| refused(limit, "docs/guide/inject-faults.md lists faults"))?;
+    py.detach(|| inject(Path::new(path), fault)).map_err(|error| exception(&error))
 }

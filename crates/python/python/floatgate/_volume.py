@@ -11,7 +11,7 @@ from ._html import escaped, table
 
 
 class Volume:
-    """A volume that ``floatgate volume create`` created, served or closed. It is only read.
+    """A volume that ``floatgate volume create`` created, served or closed.
 
     >>> volume = Volume.open("volume")
     >>> volume.status()["health"]["state"]
@@ -60,6 +60,15 @@ class Volume:
             rows.append(row)
         return rows
 
+    def inject(self, kind: str, **values: int) -> None:
+        """Injects a fault that docs/guide/inject-faults.md lists, with the names that a schedule
+        has: ``inject("stall", stall_ms=2000)``. Defaults are those of a schedule.
+
+        Raises ``Error`` unless a server was started with ``--fault-injection``.
+        """
+        fault = {"fault": kind, **_FAULT_DEFAULTS.get(kind, {}), **values}
+        _core.volume_inject(self.path, json.dumps(fault))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (Volume, (self.path,))
 
@@ -77,6 +86,12 @@ class Volume:
                f"{table(['counter', 'value'], rows)}</details>"
 
 
+_FAULT_DEFAULTS: dict[str, dict[str, int | None]] = {
+    "flip-bits": {"die": None, "bits": 8},
+    "fill": {"left_bytes": 0},
+    "fail-reads": {"commands": 1},
+    "fail-writes": {"namespace": 1},
+}
 _CAUSES = ("host", "relocation", "wear", "parity", "metadata", "rebuild")
 
 
