@@ -29,7 +29,7 @@ use blockio::Rng;
 
 use self::device::InjectingDevice;
 use self::medium::InjectedDie;
-pub use self::schedule::{InjectionTime, Schedule, ScheduleError};
+pub use self::schedule::{InjectionTime, Schedule, ScheduleError, scenario};
 use crate::lock::lock;
 use crate::{BufferMemory, Medium};
 pub use status::Fault;
@@ -97,6 +97,7 @@ const fn is_of_hosts(fault: &Fault) -> bool {
             | Fault::FailWrites { .. }
             | Fault::FailPlp
             | Fault::Heat { .. }
+            | Fault::Wear { .. }
     )
 }
 

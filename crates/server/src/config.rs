@@ -70,7 +70,7 @@ pub enum FaultInjection {
     Refused,
     /// Faults of commands.
     Allowed,
-    /// Faults of commands, and of a schedule in a file.
+    /// Faults of commands, and of a schedule: a file, or the name of one that is built in.
     Scheduled(PathBuf),
 }
 

@@ -24,7 +24,9 @@ use live::{
     MemoryDevice, Meter, Promise,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
-use status::{Client, Export, History, HistorySpan, Process, Server, Status};
+use status::{
+    Client, Export, History, HistorySpan, Process, SPARE_THRESHOLD_PERCENT, Server, Status,
+};
 use tracing::{error, info, warn};
 
 use self::changes::{Change, DriveSnapshot, Severity};
@@ -38,6 +40,13 @@ use crate::monitor::{Alert, Monitor};
 
 /// Temperature in kelvin at which a drive without a model warns, as most drives do: 70 degrees.
 const WARNING_TEMPERATURE_K: u16 = 343;
+
+/// Wear that an injected fault has the drive report, in percent.
+#[derive(Clone, Copy, Debug)]
+struct InjectedWear {
+    used_percent: u8,
+    spare_percent: u8,
+}
 
 /// Service of a drive that is served: its status, its clients and its maintenance.
 #[derive(Debug)]
@@ -61,6 +70,8 @@ pub struct DriveService {
     injected_errors: Mutex<Vec<InjectedError>>,
     /// Injected temperature in degrees Celsius.
     heat: Mutex<Option<i16>>,
+    /// Wear that an injected fault has the drive report.
+    wear: Mutex<Option<InjectedWear>>,
     event_log: EventLog,
     /// State seen at the previous look; locked for the whole of a look.
     known: Mutex<DriveSnapshot>,
@@ -111,6 +122,7 @@ impl DriveService {
             subsystem: OnceLock::new(),
             injected_errors: Mutex::default(),
             heat: Mutex::default(),
+            wear: Mutex::default(),
             event_log,
             known: Mutex::default(),
             history: Mutex::default(),
@@ -275,7 +287,14 @@ impl DriveService {
             events: self.event_log.told(),
         };
         drop(clients);
-        self.subject.status(server)
+        let mut status = self.subject.status(server);
+        if let Some(InjectedWear { used_percent, spare_percent }) = *locked(&self.wear) {
+            status.smart.percentage_used = Some(used_percent);
+            status.smart.available_spare = Some(spare_percent);
+            status.smart.available_spare_threshold = SPARE_THRESHOLD_PERCENT;
+            return status.judged();
+        }
+        status
     }
 
     /// Records the activity of the drive and the changes since the previous look, whether or not

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use live::fault_injection::{FaultInjector, Schedule};
+use live::fault_injection::{FaultInjector, Schedule, scenario};
 use tracing::{error, warn};
 
 use crate::config::{Config, FaultInjection, Storage};
@@ -24,7 +24,11 @@ pub(crate) fn injector(config: &Config) -> Result<Option<Arc<FaultInjector>>> {
         FaultInjection::Allowed => Schedule::default(),
         FaultInjection::Scheduled(file) => {
             let reading = || Input::reading(file);
-            let text = fs::read_to_string(file).with_context(reading)?;
+            let built_in = file.to_str().and_then(scenario).filter(|_| !file.exists());
+            let text = match built_in {
+                Some(text) => text.to_owned(),
+                None => fs::read_to_string(file).with_context(reading)?,
+            };
             let schedule = Schedule::parse(&text).with_context(reading)?;
             // A drive in memory has no dies, and takes no notice of their faults.
             if let Storage::Volume(volume) = &config.storage {

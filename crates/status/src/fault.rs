@@ -19,8 +19,10 @@ pub enum Fault {
     /// Bits of a die's data flip.
     FlipBits {
         /// Index of the die; none: a random one.
+        #[serde(default)]
         die: Option<u32>,
         /// Number of bits to flip.
+        #[serde(default = "Fault::default_bits")]
         bits: u32,
     },
     /// Reads of a range of a die fail from now on, as on a worn medium; writes go on.
@@ -40,6 +42,7 @@ pub enum Fault {
     /// Reads fail, and succeed when they are repeated.
     FailReads {
         /// Reads that fail.
+        #[serde(default = "Fault::one")]
         commands: u32,
     },
     /// Every NVMe controller is reset: connections end, and hosts may reconnect at once.
@@ -54,6 +57,7 @@ pub enum Fault {
     /// A namespace takes no more writes, as if its media were worn out.
     FailWrites {
         /// Number of the namespace.
+        #[serde(default = "Fault::one")]
         namespace: u32,
     },
     /// The drive reports this temperature until another one is set.
@@ -61,16 +65,32 @@ pub enum Fault {
         /// Degrees Celsius, -40 to 200.
         celsius: i16,
     },
+    /// The drive reports this wear until another one is set.
+    Wear {
+        /// Share of the rated endurance that is used, in percent, at most 255.
+        used_percent: u8,
+        /// Spare space that is left, in percent, at most 100.
+        spare_percent: u8,
+    },
     /// The power-loss protection fails: the drive acknowledges writes once they are durable.
     FailPlp,
     /// Writes fail for want of space, but for as much as is trimmed from now on.
     Fill {
         /// Bytes that may still be written.
+        #[serde(default)]
         left_bytes: u64,
     },
 }
 
 impl Fault {
+    const fn default_bits() -> u32 {
+        8
+    }
+
+    const fn one() -> u32 {
+        1
+    }
+
     /// Checks the quantities of the fault, which hold of any drive.
     ///
     /// # Errors
@@ -88,6 +108,9 @@ impl Fault {
             }
             Self::Heat { celsius } if !(-40..=200).contains(&celsius) => {
                 Err(format!("a temperature of {celsius} °C, must be from -40 to 200 °C"))
+            }
+            Self::Wear { spare_percent, .. } if spare_percent > 100 => {
+                Err(format!("spare space of {spare_percent} %, must be at most 100 %"))
             }
             _ => Ok(()),
         }

@@ -164,6 +164,15 @@ pub(crate) enum Fault {
         #[arg(allow_negative_numbers = true, value_parser = quantity::within(-40..=200_i16))]
         celsius: i16,
     },
+    /// Report this wear, until another one is set
+    Wear {
+        /// Share of the rated endurance that is used, in percent, at most 255
+        #[arg(long, value_parser = quantity::whole::<u8>, value_name = "PERCENT")]
+        used: u8,
+        /// Spare space that is left, in percent; NVMe hosts are warned below 10
+        #[arg(long, value_parser = quantity::within(0..=100_u8), value_name = "PERCENT")]
+        spare: u8,
+    },
 }
 
 /// Options of `floatgate volume recover`.

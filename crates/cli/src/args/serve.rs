@@ -90,7 +90,8 @@ pub(crate) struct Serve {
     /// is a problem
     #[arg(long, default_value_t = 20, value_name = "PLACES", conflicts_with = "memory")]
     pub(crate) die_errors_per_hour: u64,
-    /// Allow `floatgate volume inject`, and follow a schedule of faults if one is given
+    /// Allow `floatgate volume inject`, and follow a schedule of faults if one is given: a file,
+    /// or `dying-drive`
     #[arg(long, value_name = "SCHEDULE", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]
     pub(crate) fault_injection: Option<Option<PathBuf>>,

@@ -274,6 +274,9 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
         }
         args::Fault::FailWrites { namespace } => Fault::FailWrites { namespace },
         args::Fault::Heat { celsius } => Fault::Heat { celsius },
+        args::Fault::Wear { used, spare } => {
+            Fault::Wear { used_percent: used, spare_percent: spare }
+        }
     };
     match server.order(&Request::InjectFault { fault }) {
         // A server without power does not answer.

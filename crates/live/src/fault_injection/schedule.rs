@@ -5,8 +5,17 @@ use serde::Deserialize;
 
 use super::Fault;
 
-/// Bits that flip where a schedule does not say how many.
-const BITS: u32 = 8;
+/// Most times that one entry comes.
+const TIMES_MAX: u64 = 1000;
+
+/// Schedules that are built in, by name: months of a drive in minutes.
+const SCENARIOS: [(&str, &str); 1] =
+    [("dying-drive", include_str!("../../scenarios/dying-drive.toml"))];
+
+/// Returns the text of a schedule that is built in.
+pub fn scenario(name: &str) -> Option<&'static str> {
+    SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
 
 /// Faults to inject, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,109 +67,62 @@ struct ScheduleFile {
     #[serde(default)]
     seed: u64,
     #[serde(default)]
-    fault: Vec<ScheduledFault>,
+    fault: Vec<toml::Table>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum FaultKind {
-    CutPower,
-    FailDie,
-    FailRange,
-    FlipBits,
-    Stall,
-    Fill,
-    FailReads,
-    ResetControllers,
-    FailControllers,
-    Remove,
-    FailWrites,
-    FailPlp,
-    Heat,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ScheduledFault {
-    kind: FaultKind,
+/// Times of an entry, whose other keys are those of its fault.
+#[derive(Debug, Default, Deserialize)]
+struct InjectionTimes {
     after_ms: Option<u64>,
     after_commands: Option<u64>,
-    die: Option<u32>,
-    bits: Option<u32>,
-    stall_ms: Option<u64>,
-    left_bytes: Option<u64>,
-    from_bytes: Option<u64>,
-    length_bytes: Option<u64>,
-    commands: Option<u32>,
-    for_ms: Option<u64>,
-    namespace: Option<u32>,
-    celsius: Option<i16>,
+    every_ms: Option<u64>,
+    every_commands: Option<u64>,
+    times: Option<u64>,
 }
 
-impl ScheduledFault {
-    fn when(&self) -> Result<InjectionTime, &'static str> {
-        match (self.after_ms, self.after_commands) {
-            (Some(after), None) => Ok(InjectionTime::AfterMs(after)),
-            (None, Some(after)) => Ok(InjectionTime::AfterCommands(after)),
-            _ => Err("needs either `after_ms` or `after_commands`"),
-        }
-    }
+impl InjectionTimes {
+    const KEYS: [&str; 5] = ["after_ms", "after_commands", "every_ms", "every_commands", "times"];
 
-    fn fault(&self) -> Result<Fault, &'static str> {
-        if self.stall_ms.is_some() != (self.kind == FaultKind::Stall) {
-            return Err("`stall_ms` belongs to `stall`, which needs it");
-        }
-        if self.bits.is_some() && self.kind != FaultKind::FlipBits {
-            return Err("`bits` belongs to `flip-bits`");
-        }
-        if self.left_bytes.is_some() && self.kind != FaultKind::Fill {
-            return Err("`left_bytes` belongs to `fill`");
-        }
-        let has_die = [FaultKind::FlipBits, FaultKind::FailDie, FaultKind::FailRange];
-        if self.die.is_some() && !has_die.contains(&self.kind) {
-            return Err("`die` belongs to `fail-die`, `fail-range` and `flip-bits`");
-        }
-        let (from, length) = (self.from_bytes.is_some(), self.length_bytes.is_some());
-        let is_range = self.kind == FaultKind::FailRange;
-        if (from, length) != (is_range, is_range) {
-            return Err("`from_bytes` and `length_bytes` belong to `fail-range`, which needs both");
-        }
-        if self.commands.is_some() && self.kind != FaultKind::FailReads {
-            return Err("`commands` belongs to `fail-reads`");
-        }
-        if self.for_ms.is_some() != (self.kind == FaultKind::Remove) {
-            return Err("`for_ms` belongs to `remove`, which needs it");
-        }
-        if self.namespace.is_some() && self.kind != FaultKind::FailWrites {
-            return Err("`namespace` belongs to `fail-writes`");
-        }
-        if self.celsius.is_some() != (self.kind == FaultKind::Heat) {
-            return Err("`celsius` belongs to `heat`, which needs it");
-        }
-        Ok(match self.kind {
-            FaultKind::FailReads => Fault::FailReads { commands: self.commands.unwrap_or(1) },
-            FaultKind::FailPlp => Fault::FailPlp,
-            FaultKind::ResetControllers => Fault::ResetControllers,
-            FaultKind::FailControllers => Fault::FailControllers,
-            FaultKind::Remove => Fault::Remove { for_ms: self.for_ms.unwrap_or_default() },
-            FaultKind::FailWrites => Fault::FailWrites { namespace: self.namespace.unwrap_or(1) },
-            FaultKind::Heat => Fault::Heat { celsius: self.celsius.unwrap_or_default() },
-            FaultKind::CutPower => Fault::CutPower,
-            FaultKind::FailDie => {
-                Fault::FailDie { die: self.die.ok_or("`fail-die` needs a `die`")? }
+    /// Lists the times in ascending order.
+    fn list(&self) -> Result<Vec<InjectionTime>, &'static str> {
+        let (kind, after, every): (fn(u64) -> InjectionTime, _, _) = match self {
+            Self { after_ms: Some(after), after_commands: None, every_commands: None, .. } => {
+                (InjectionTime::AfterMs, *after, self.every_ms)
             }
-            FaultKind::FlipBits => {
-                Fault::FlipBits { die: self.die, bits: self.bits.unwrap_or(BITS) }
+            Self { after_ms: None, after_commands: Some(after), every_ms: None, .. } => {
+                (InjectionTime::AfterCommands, *after, self.every_commands)
             }
-            FaultKind::FailRange => Fault::FailRange {
-                die: self.die.ok_or("`fail-range` needs a `die`")?,
-                from_bytes: self.from_bytes.unwrap_or_default(),
-                length_bytes: self.length_bytes.unwrap_or_default(),
-            },
-            FaultKind::Stall => Fault::Stall { stall_ms: self.stall_ms.unwrap_or_default() },
-            FaultKind::Fill => Fault::Fill { left_bytes: self.left_bytes.unwrap_or_default() },
-        })
+            _ => {
+                return Err(
+                    "needs either `after_ms` or `after_commands`, and `every_` in the same",
+                );
+            }
+        };
+        let (every, times) = match (every, self.times) {
+            (None, None) => (0, 1),
+            (Some(every @ 1..), Some(times @ 1..=TIMES_MAX)) => (every, times),
+            _ => return Err("`every_` needs `times`, and it `every_`: from 1, at most 1000 times"),
+        };
+        Ok((0..times)
+            .map(|index| kind(after.saturating_add(index.saturating_mul(every))))
+            .collect())
     }
+}
+
+/// Reads an entry of a schedule.
+///
+/// # Errors
+/// Says what is missing, superfluous or out of range.
+fn entry(mut keys: toml::Table) -> Result<(Vec<InjectionTime>, Fault), String> {
+    let worded = |error: toml::de::Error| in_toml_types(error.message());
+    let times: toml::Table =
+        InjectionTimes::KEYS.iter().filter_map(|key| keys.remove_entry(*key)).collect();
+    let times = times.try_into::<InjectionTimes>().map_err(worded)?.list()?;
+    let kind = keys.remove("kind").ok_or("needs a `kind`")?;
+    keys.insert("fault".to_owned(), kind);
+    let fault: Fault = keys.try_into().map_err(worded)?;
+    fault.check()?;
+    Ok((times, fault))
 }
 
 impl Schedule {
@@ -172,12 +134,10 @@ impl Schedule {
         let ScheduleFile { seed, fault } = toml::from_str(text)
             .map_err(|error| ScheduleError::Form(in_toml_types(error.to_string().trim_end())))?;
         let mut planned = Vec::new();
-        for (number, entry) in (1..).zip(&fault) {
+        for (number, keys) in (1..).zip(fault) {
             let refuse = |what| ScheduleError::Fault { fault: number, what };
-            let both = entry.when().and_then(|when| Ok((when, entry.fault()?)));
-            let (when, fault) = both.map_err(|what| refuse(what.to_owned()))?;
-            fault.check().map_err(refuse)?;
-            planned.push((when, fault));
+            let (times, fault) = entry(keys).map_err(refuse)?;
+            planned.extend(times.into_iter().map(|time| (time, fault)));
         }
         Ok(Self { seed, planned })
     }
@@ -218,6 +178,25 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_comes_again_as_often_as_its_entry_says() {
+        let text = "[[fault]]\nkind = \"fail-reads\"\nafter_commands = 10\n\
+                    every_commands = 5\ntimes = 3\n";
+        let reads = Fault::FailReads { commands: 1 };
+        let expected = [10, 15, 20].map(|at| (InjectionTime::AfterCommands(at), reads));
+        assert_eq!(Schedule::parse(text).unwrap().planned, expected);
+    }
+
+    #[test]
+    fn scenarios_are_schedules_for_two_dies() {
+        for (name, text) in SCENARIOS {
+            let schedule = Schedule::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            schedule.check_dies(2).unwrap();
+            assert_eq!(scenario(name), Some(text));
+        }
+        assert_eq!(scenario("young-drive"), None);
+    }
+
+    #[test]
     fn a_die_that_the_drive_lacks_is_refused() {
         let text = "[[fault]]\nkind = \"fill\"\nafter_ms = 1\n\
                     [[fault]]\nkind = \"fail-die\"\ndie = 3\nafter_ms = 1\n";
@@ -230,10 +209,20 @@ mod tests {
     #[test]
     fn what_does_not_belong_there_is_refused() {
         for (text, expected) in [
-            ("kind = \"stall\"\nafter_ms = 1", "fault 1: `stall_ms` belongs to `stall`"),
+            ("kind = \"stall\"\nafter_ms = 1", "fault 1: missing field `stall_ms`"),
             ("kind = \"cut-power\"", "fault 1: needs either"),
-            ("kind = \"fail-die\"\nafter_ms = 1", "fault 1: `fail-die` needs a `die`"),
-            ("kind = \"fail-range\"\nafter_ms = 1\ndie = 1", "which needs both"),
+            ("after_ms = 1", "fault 1: needs a `kind`"),
+            ("kind = \"fill\"\nafter_ms = 1\ntimes = 3", "fault 1: `every_` needs `times`"),
+            ("kind = \"fill\"\nafter_ms = 1\nevery_commands = 3", "`every_` in the same"),
+            ("kind = \"fill\"\nafter_ms = 1\nevery_ms = 3\ntimes = 1001", "at most 1000 times"),
+            ("kind = \"fail-die\"\nafter_ms = 1", "fault 1: missing field `die`"),
+            ("kind = \"fail-die\"\nafter_ms = 1\ndie = \"1\"", "fault 1: "),
+            ("kind = \"fail-range\"\nafter_ms = 1\ndie = 1", "missing field `from_bytes`"),
+            ("kind = \"wear\"\nafter_ms = 1\nused_percent = 300\nspare_percent = 1", "300"),
+            (
+                "kind = \"wear\"\nafter_ms = 1\nused_percent = 1\nspare_percent = 101",
+                "at most 100 %",
+            ),
             (
                 "kind = \"fail-range\"\nafter_ms = 1\ndie = 1\nfrom_bytes = 0\nlength_bytes = 0",
                 "a range of 0 bytes",

@@ -66,7 +66,7 @@ class Volume:
 
         Raises ``Error`` unless a server was started with ``--fault-injection``.
         """
-        fault = {"fault": kind, **_FAULT_DEFAULTS.get(kind, {}), **values}
+        fault = {"fault": kind, **values}
         _core.volume_inject(self.path, json.dumps(fault))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -86,12 +86,6 @@ class Volume:
                f"{table(['counter', 'value'], rows)}</details>"
 
 
-_FAULT_DEFAULTS: dict[str, dict[str, int | None]] = {
-    "flip-bits": {"die": None, "bits": 8},
-    "fill": {"left_bytes": 0},
-    "fail-reads": {"commands": 1},
-    "fail-writes": {"namespace": 1},
-}
 _CAUSES = ("host", "relocation", "wear", "parity", "metadata", "rebuild")
 
 

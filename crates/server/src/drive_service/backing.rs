@@ -14,7 +14,7 @@ use live::{
 use status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, Refusal};
 
 use super::subject::Subject;
-use super::{DriveService, event_log, locked};
+use super::{DriveService, InjectedWear, event_log, locked};
 
 /// Kinds of events as their log has them.
 const KINDS: [(EventKind, &str); 6] = [
@@ -236,6 +236,10 @@ impl DriveService {
             }
             Fault::Heat { celsius } => {
                 *locked(&self.heat) = Some(celsius);
+                Ok(())
+            }
+            Fault::Wear { used_percent, spare_percent } => {
+                *locked(&self.wear) = Some(InjectedWear { used_percent, spare_percent });
                 Ok(())
             }
             _ => Err(io::Error::other("this is not a fault for NVMe hosts")),

@@ -151,6 +151,25 @@ fn faults_of_hosts_change_what_health_says() {
 }
 
 #[test]
+fn injected_wear_is_that_of_status_and_hosts() {
+    let (service, operator) = in_memory();
+    for (used_percent, spare_percent, warning) in [(99, 10, 0), (101, 9, 1)] {
+        service.inject_for_hosts(Fault::Wear { used_percent, spare_percent }).unwrap();
+        let (health, status) = (service.health(), service.status());
+        assert_eq!(health.critical_warning, warning, "only below the threshold");
+        assert_eq!(
+            (health.percentage_used, health.available_spare_percent),
+            (used_percent, spare_percent)
+        );
+        assert_eq!(status.smart.percentage_used, Some(used_percent));
+        let kinds: Vec<_> = status.health.problems.iter().map(|it| it.kind).collect();
+        let expected = [ProblemKind::SpareLow, ProblemKind::WornOut];
+        assert_eq!(kinds, if warning == 1 { &expected[..] } else { &[] });
+    }
+    drop(operator);
+}
+
+#[test]
 fn errors_that_a_host_injects_are_faults() {
     let injector = FaultInjector::new(Schedule::default(), |_| (), |_, _| ());
     let service = DriveService::in_memory(1 << 20, Some(Arc::clone(&injector))).unwrap();

@@ -41,8 +41,8 @@ class ServedVolume:
     - ``size``: bytes that clients see, such as ``"256M"``.
     - ``dies``: number of its die files; ``protect`` as of ``floatgate volume create``.
     - ``faults``: a schedule of faults, each a dict as in docs/guide/inject-faults.md, such as
-      ``{"kind": "stall", "after_commands": 1000, "stall_ms": 2000}``. It is followed once, by the
-      first server.
+      ``{"kind": "stall", "after_commands": 1000, "stall_ms": 2000}``; or the name of one that is
+      built in, such as ``"dying-drive"``, or its file. It is followed once, by the first server.
     - ``file``: false to make no file of the volume, where FUSE cannot be used.
     - ``nvme``: true to listen for NVMe/TCP hosts on a free port of the loopback.
     - ``options``: further options of ``floatgate volume serve``.
@@ -56,7 +56,7 @@ class ServedVolume:
         *,
         dies: int = 4,
         protect: str | None = None,
-        faults: Iterable[Mapping[str, Any]] = (),
+        faults: str | PathLike[str] | Iterable[Mapping[str, Any]] = (),
         file: bool = True,
         nvme: bool = False,
         options: Sequence[str] = (),
@@ -66,7 +66,7 @@ class ServedVolume:
         self._root = Path(tempfile.mkdtemp(prefix="floatgate-", dir=folder))
         self._server: subprocess.Popen[str] | None = None
         self._served: list[str] = []
-        self._schedule: Path | None = None
+        self._schedule: str | None = None
         self._fronts = ["--nbd", f"unix:{self._root / 'nbd.sock'}", *options]
         self._fronts += ["--nvme", "tcp:0"] if nvme else []
         if file:
@@ -74,10 +74,7 @@ class ServedVolume:
             self._fronts += ["--fuse", fspath(self._root / "files")]
         try:
             self._create(size, dies, protect)
-            faults = list(faults)
-            if faults:
-                self._schedule = self._root / "schedule.toml"
-                self._schedule.write_text(_toml(faults))
+            self._schedule = self._schedule_of(faults)
         except BaseException:
             self._remove()
             raise
@@ -93,6 +90,16 @@ class ServedVolume:
         if done.returncode != 0:
             raise _failure("creating a volume", done.stderr)
 
+    def _schedule_of(self, faults: str | PathLike[str] | Iterable[Mapping[str, Any]]) -> str | None:
+        if isinstance(faults, (str, os.PathLike)):
+            return fspath(faults)
+        text = _toml(faults)
+        if not text:
+            return None
+        path = self._root / "schedule.toml"
+        path.write_text(text)
+        return fspath(path)
+
     # The server
 
     def start(self) -> None:
@@ -102,7 +109,7 @@ class ServedVolume:
             raise Error("starting a server of a volume that is served", "stop() or kill() it first")
         words = [self._command, "volume", "serve", self.volume.path, *self._fronts, "--json",
                  "--fault-injection"]
-        words += [fspath(self._schedule)] if self._schedule else []
+        words += [self._schedule] if self._schedule else []
         self._schedule = None
         with open(self._root / "server.log", "a", encoding="utf-8") as log:
             self._server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
