@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use status::{NvmeController, NvmeQueue};
 
@@ -10,6 +10,7 @@ use super::host::Host;
 use super::io::{Io, IoKind};
 use super::lock::locked;
 use super::property::{FATAL, READY, SHUTDOWN_COMPLETE};
+use super::reservation::{NotificationLog, ReservingHost};
 
 /// Counters of one I/O queue. One thread counts, any may read.
 #[derive(Debug, Default)]
@@ -20,6 +21,26 @@ pub(super) struct QueueCounters {
     written_bytes: AtomicU64,
     other_commands: AtomicU64,
     failures: AtomicU64,
+}
+
+/// Identity of a controller's host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostIdentity {
+    pub(super) host: ReservingHost,
+    /// True if its identifier has 128 bits, and not 64.
+    pub(super) is_extended: bool,
+}
+
+impl HostIdentity {
+    /// The identity of a controller with this Host Identifier, of which 0 is none.
+    pub(super) fn of(controller: u16, id: [u8; 16], is_extended: bool) -> Self {
+        let host = if id == [0; 16] {
+            ReservingHost::Anonymous { controller }
+        } else {
+            ReservingHost::Identified(id)
+        };
+        Self { host, is_extended }
+    }
 }
 
 /// Status of a controller outside of its lock: a command that holds the lock may ask the drive for
@@ -35,6 +56,8 @@ pub(super) struct ControllerSnapshot {
     status: AtomicU32,
     /// I/O queues, by number.
     queues: Mutex<BTreeMap<u16, Arc<QueueCounters>>>,
+    identity: Mutex<HostIdentity>,
+    notifications: Mutex<NotificationLog>,
 }
 
 impl ControllerSnapshot {
@@ -47,11 +70,28 @@ impl ControllerSnapshot {
             is_encrypted: host.is_encrypted,
             status: AtomicU32::new(0),
             queues: Mutex::default(),
+            identity: Mutex::new(HostIdentity::of(controller, host.id, host.is_extended())),
+            notifications: Mutex::default(),
         }
     }
 
     pub(super) fn host(&self) -> &str {
         &self.host
+    }
+
+    /// Identity of the host, as reservations know it.
+    pub(super) fn identity(&self) -> HostIdentity {
+        *locked(&self.identity)
+    }
+
+    /// Sets the identity of the host. Returns the one before.
+    pub(super) fn identify(&self, identity: HostIdentity) -> HostIdentity {
+        std::mem::replace(&mut *locked(&self.identity), identity)
+    }
+
+    /// What its host is to be told of reservations.
+    pub(super) fn notifications(&self) -> MutexGuard<'_, NotificationLog> {
+        locked(&self.notifications)
     }
 
     pub(super) fn status(&self) -> u32 {
@@ -129,9 +169,12 @@ impl QueueCounters {
             IoKind::Write => (&self.write_commands, Some(&self.written_bytes)),
             // No data comes from the host.
             IoKind::WriteZeroes(_) => (&self.write_commands, None),
-            IoKind::Flush | IoKind::Manage(_) | IoKind::WriteUncorrectable | IoKind::Copy(_) => {
-                (&self.other_commands, None)
-            }
+            IoKind::Flush
+            | IoKind::Manage(_)
+            | IoKind::WriteUncorrectable
+            | IoKind::Copy(_)
+            | IoKind::Reserve(_)
+            | IoKind::ReportReservations { .. } => (&self.other_commands, None),
         };
         commands.fetch_add(1, Ordering::Relaxed);
         if let Some(bytes) = bytes {

@@ -8,6 +8,7 @@ use device::{DeviceError, Durability, OperationError, Operations, Work};
 use super::command::{Command, IoCommand};
 use super::namespace::{ALL_NAMESPACES, Namespace, Namespaces};
 use super::repertoire::Repertoire;
+use super::reservation::{Access, ReservationCommand};
 use super::status::Status;
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
@@ -46,6 +47,12 @@ pub(super) enum IoKind {
     WriteUncorrectable,
     /// Copies source ranges, as many as this says, to the place of the command.
     Copy(usize),
+    /// Changes reservations.
+    Reserve(ReservationCommand),
+    ReportReservations {
+        /// True if Host Identifiers of 128 bits are asked for.
+        is_extended: bool,
+    },
 }
 
 /// A checked I/O command, which its namespace can carry out.
@@ -88,6 +95,14 @@ impl Io {
             Some(IoCommand::Flush) => IoKind::Flush,
             Some(IoCommand::WriteUncorrectable) => IoKind::WriteUncorrectable,
             Some(IoCommand::Copy) => IoKind::Copy(sources(dword)?),
+            Some(
+                it @ (IoCommand::ReservationRegister
+                | IoCommand::ReservationAcquire
+                | IoCommand::ReservationRelease),
+            ) => IoKind::Reserve(ReservationCommand::parse(it, command.dword(10))?),
+            Some(IoCommand::ReservationReport) => {
+                IoKind::ReportReservations { is_extended: command.dword(11) & 1 == 1 }
+            }
             None => return Err(Status::INVALID_OPCODE),
         };
         let id = command.namespace();
@@ -100,6 +115,14 @@ impl Io {
         match kind {
             IoKind::Flush => io.is_durable = true,
             IoKind::Manage(_) => io.length = ranges_bytes(command.dword(10)),
+            IoKind::Reserve(_) => {}
+            IoKind::ReportReservations { .. } => {
+                // NUMD counts from 0, in dwords.
+                io.length = 4 * (u64::from(command.dword(10)) + 1);
+                if io.length > TRANSFER_BYTES_MAX as u64 {
+                    return Err(Status::INVALID_FIELD);
+                }
+            }
             // Its length is that of its sources.
             IoKind::Copy(_) => {
                 io.lba = command.quad(10);
@@ -149,12 +172,28 @@ impl Io {
         )
     }
 
+    /// Group of commands that reservations admit or not ([nvme-base-2021], "Command Behavior in the
+    /// Presence of a Reservation"); none of those that check registrations themselves.
+    pub(super) const fn access(&self) -> Option<Access> {
+        match self.kind {
+            IoKind::Read | IoKind::Compare | IoKind::Verify => Some(Access::Read),
+            IoKind::Write
+            | IoKind::WriteZeroes(_)
+            | IoKind::Manage(_)
+            | IoKind::Flush
+            | IoKind::WriteUncorrectable
+            | IoKind::Copy(_) => Some(Access::Write),
+            IoKind::Reserve(_) | IoKind::ReportReservations { .. } => None,
+        }
+    }
+
     /// Minimum and maximum bytes that the host sends with it. They differ for Dataset Management:
     /// Linux always sends a list of the maximum size.
     pub(super) fn host_bytes(&self) -> RangeInclusive<usize> {
         let bytes = match self.kind {
             IoKind::Write | IoKind::Compare | IoKind::Manage(_) => self.length,
             IoKind::Copy(sources) => (sources * SOURCE_BYTES) as u64,
+            IoKind::Reserve(command) => command.data_bytes() as u64,
             _ => 0,
         };
         let least = usize::try_from(bytes).expect("bounded by a transfer");
@@ -172,14 +211,18 @@ impl Io {
             IoKind::WriteZeroes(true) => Op::Trim,
             IoKind::Flush => Op::Flush,
             // Its ranges are known once its data is there, or it moves no data.
-            IoKind::Manage(_) | IoKind::Copy(_) | IoKind::WriteUncorrectable => return None,
+            IoKind::Manage(_)
+            | IoKind::Copy(_)
+            | IoKind::WriteUncorrectable
+            | IoKind::Reserve(_)
+            | IoKind::ReportReservations { .. } => return None,
         };
         let (offset, length) = (self.offset.saturating_add(origin), self.length);
         let fua = self.is_durable && self.kind != IoKind::Flush;
         Some(PacedCommand { op, offset, length, fua })
     }
 
-    /// Carries out a command other than a read or a flush; `data` is the host's data for it.
+    /// Carries out a command other than a read, a flush or one of reservations; `data` is the host's data for it.
     ///
     /// # Errors
     /// Fails with what the device answered, or with the status of a comparison that differs.
@@ -218,7 +261,10 @@ impl Io {
                 let marked = operations.mark_unreadable(namespace.id, sector, sectors);
                 marked.map_err(|error| IoFailure::Refused(refusal(&error)))?;
             }
-            IoKind::Read | IoKind::Flush => {}
+            IoKind::Read
+            | IoKind::Flush
+            | IoKind::Reserve(_)
+            | IoKind::ReportReservations { .. } => {}
         }
         Ok(())
     }
@@ -250,6 +296,7 @@ impl IoFailure {
             DeviceError::OutOfRange { .. } => Status::LBA_OUT_OF_RANGE,
             _ if error.is_no_space() => Status::CAPACITY_EXCEEDED,
             DeviceError::ReadOnly => Status::WRITE_PROTECTED,
+            DeviceError::Reserved => Status::RESERVATION_CONFLICT,
             DeviceError::Gone => Status::INVALID_NAMESPACE,
             DeviceError::InProgress(work) => in_progress(*work),
             DeviceError::Unreadable { .. } => Status::UNRECOVERED_READ,

@@ -8,19 +8,20 @@
 //!   another host detaches one before the flush.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLockReadGuard};
 
 use device::{DeviceError, ReadPart};
 
 use super::answers::Answers;
 use super::command::Command;
 use super::controller::{Controller, Link};
-use super::counters::QueueCounters;
+use super::counters::{ControllerSnapshot, QueueCounters};
 use super::error_log::FailedCommand;
 use super::io::{Io, IoFailure, IoKind, asked_of_ranges};
 use super::lock::locked;
 use super::namespace::{HostController, Namespace, Namespaces, View};
 use super::repertoire::Repertoire;
+use super::reservation::{Reservations, report};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use crate::PacedCommand;
@@ -33,6 +34,8 @@ pub(super) struct IoQueue {
     of: HostController,
     link: Arc<Link>,
     counters: Arc<QueueCounters>,
+    /// Status of the controller outside of its lock.
+    shown: Arc<ControllerSnapshot>,
     view: View,
     /// Reads that have room for their data, and the namespace of all of them.
     reads: Vec<(Command, Io)>,
@@ -72,6 +75,7 @@ impl IoQueue {
         let found = locked(&controller);
         let (repertoire, of) = (found.repertoire(), found.host_controller());
         let (link, counters) = (Arc::clone(found.link()), found.counters(number));
+        let shown = Arc::clone(found.shown());
         drop(found);
         Self {
             number,
@@ -80,6 +84,7 @@ impl IoQueue {
             of,
             link,
             counters,
+            shown,
             view: View::default(),
             reads: Vec::new(),
             reads_of: None,
@@ -151,8 +156,15 @@ impl IoQueue {
         }
         self.finish_reads(subsystem, answers, answered);
         let namespace = self.view.namespaces().get(io.namespace);
-        let done =
-            namespace.map_or(Ok(()), |it| io.carry_out(it, data, subsystem.drive().operations()));
+        let done = match namespace {
+            Some(namespace) => self.carry_out(namespace, &io, data, subsystem),
+            None => self.check_all(&io),
+        };
+        if let (Ok(report), IoKind::ReportReservations { .. }) = (&done, io.kind) {
+            self.counters.count(&io);
+            answers.deliver(command, report, 0);
+            return (None, true);
+        }
         if let Err(failure) = done {
             let namespace = namespace.map(AsRef::as_ref);
             self.fail(command.id(), (&io, namespace), &failure, (subsystem, answers));
@@ -171,6 +183,49 @@ impl IoQueue {
             self.unsettled.push(PendingCommand { id: command.id(), io, of, asked });
         }
         (asked, true)
+    }
+
+    /// Carries out a command other than a read, while reservations admit it. Returns the report that
+    /// it asks for, if it is of reservations.
+    fn carry_out(
+        &self,
+        namespace: &Namespace,
+        io: &Io,
+        data: &[u8],
+        subsystem: &Subsystem,
+    ) -> Result<Vec<u8>, IoFailure> {
+        let (drive, guard) = (subsystem.drive(), namespace.reservations());
+        if let IoKind::Reserve(command) = io.kind {
+            let (host, keys) = (self.shown.identity().host, command.keys(data));
+            let act = |it: &mut Reservations| Ok(it.carry_out(host, command, keys)?);
+            let told = guard.change(drive.operations(), act).map_err(IoFailure::Refused)?;
+            drive.notify(namespace.id, &told);
+            return Ok(Vec::new());
+        }
+        let admitted = self.admit(namespace, io)?;
+        if let IoKind::ReportReservations { is_extended } = io.kind {
+            let report = report(&admitted, &self.shown.identity(), is_extended);
+            let mut report = report.map_err(IoFailure::Refused)?;
+            report.resize(usize::try_from(io.length).expect("bounded by a transfer"), 0);
+            return Ok(report);
+        }
+        io.carry_out(namespace, data, drive.operations()).map(|()| Vec::new())
+    }
+
+    /// Admits a command to a namespace as long as what is returned lives.
+    fn admit<'a>(
+        &self,
+        namespace: &'a Namespace,
+        io: &Io,
+    ) -> Result<RwLockReadGuard<'a, Reservations>, IoFailure> {
+        let host = || self.shown.identity().host;
+        namespace.reservations().admit(host, io.access()).map_err(IoFailure::Refused)
+    }
+
+    /// Checks a command that is of all namespaces.
+    fn check_all(&self, io: &Io) -> Result<Vec<u8>, IoFailure> {
+        let mut all = self.view.namespaces().iter();
+        all.try_for_each(|it| self.admit(it, io).map(drop)).map(|()| Vec::new())
     }
 
     /// Flushes what must be durable, and completes the commands that wait for it.
@@ -248,14 +303,7 @@ impl IoQueue {
     ) {
         let waiting = std::mem::take(&mut self.reads);
         let Some(namespace) = self.reads_of.take().filter(|_| !waiting.is_empty()) else { return };
-        let results = {
-            let buffers = answers.buffers();
-            assert_eq!(buffers.len(), waiting.len(), "a buffer for each read");
-            let read =
-                |((_, io), buffer): (&(Command, Io), _)| ReadPart { offset: io.offset, buffer };
-            let mut reads: Vec<ReadPart<'_>> = waiting.iter().zip(buffers).map(read).collect();
-            namespace.device().read_many(&mut reads)
-        };
+        let results = self.read(&namespace, &waiting, answers);
         let good = results.iter().take_while(|result| result.is_ok()).count();
         answers.finish_reads(good);
         for (_, io) in &waiting[..good] {
@@ -264,7 +312,6 @@ impl IoQueue {
         }
         for ((command, io), result) in waiting.into_iter().zip(results).skip(good) {
             let begun = result
-                .map_err(IoFailure::from)
                 .and_then(|()| self.put_read(&command, io, answers).map_err(IoFailure::Refused));
             match begun {
                 Ok(()) => {
@@ -277,6 +324,26 @@ impl IoQueue {
                 }
             }
         }
+    }
+
+    /// Fills the buffers of reads of a namespace, while reservations admit them.
+    fn read(
+        &self,
+        namespace: &Namespace,
+        waiting: &[(Command, Io)],
+        answers: &mut impl Answers,
+    ) -> Vec<Result<(), IoFailure>> {
+        let admitted =
+            namespace.reservations().admit(|| self.shown.identity().host, waiting[0].1.access());
+        if let Err(status) = admitted {
+            return waiting.iter().map(|_| Err(IoFailure::Refused(status))).collect();
+        }
+        let buffers = answers.buffers();
+        assert_eq!(buffers.len(), waiting.len(), "a buffer for each read");
+        let read = |((_, io), buffer): (&(Command, Io), _)| ReadPart { offset: io.offset, buffer };
+        let mut reads: Vec<ReadPart<'_>> = waiting.iter().zip(buffers).map(read).collect();
+        let read = namespace.device().read_many(&mut reads).into_iter();
+        read.map(|result| result.map_err(IoFailure::from)).collect()
     }
 
     /// Completes a command that failed on a namespace, none if it is of none; failures of the drive

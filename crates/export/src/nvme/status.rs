@@ -29,6 +29,7 @@ impl Status {
     pub(crate) const SGL_LENGTH: Self = Self::fixed(GENERIC, 0x0F);
     pub(crate) const SGL_TYPE: Self = Self::fixed(GENERIC, 0x11);
     pub(crate) const PRP_OFFSET: Self = Self::fixed(GENERIC, 0x13);
+    pub(crate) const HOST_ID_FORMAT: Self = Self::fixed(GENERIC, 0x18);
     pub(crate) const SGL_OFFSET: Self = Self::fixed(GENERIC, 0x16);
     pub(crate) const SANITIZE_FAILED: Self = Self::fixed(GENERIC, 0x1C);
     pub(crate) const SANITIZE_IN_PROGRESS: Self = Self::retried(GENERIC, 0x1D);
@@ -36,6 +37,7 @@ impl Status {
     pub(crate) const TRANSPORT: Self = Self::retried(GENERIC, 0x22);
     pub(crate) const LBA_OUT_OF_RANGE: Self = Self::fixed(GENERIC, 0x80);
     pub(crate) const CAPACITY_EXCEEDED: Self = Self::fixed(GENERIC, 0x81);
+    pub(crate) const RESERVATION_CONFLICT: Self = Self::fixed(GENERIC, 0x83);
     pub(crate) const FORMAT_IN_PROGRESS: Self = Self::retried(GENERIC, 0x84);
     pub(crate) const NO_COMPLETION_QUEUE: Self = Self::fixed(COMMAND_SPECIFIC, 0x00);
     pub(crate) const QUEUE_IDENTIFIER: Self = Self::fixed(COMMAND_SPECIFIC, 0x01);

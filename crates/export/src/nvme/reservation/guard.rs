@@ -1,0 +1,109 @@
+//! Guard of a namespace: its reservations, which commands pass while they are carried out.
+//!
+//! ```text
+//!   command for data ──► admit ──► carried out ──► passed
+//!   reservation command ──► change: waits for those that are admitted ──► stored ──► in force
+//! ```
+//!
+//! **Invariants**
+//! - When a reservation command is completed, no command is carried out any more that it does not
+//!   admit.
+//! - What is to persist is stored before it is in force.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use device::{Fence, Operations};
+
+use super::{Access, Notification, Reservations, ReservingHost};
+use crate::nvme::io::refusal;
+use crate::nvme::status::Status;
+
+/// Reservations of a namespace.
+#[derive(Debug)]
+pub(in crate::nvme) struct ReservationGuard {
+    namespace: u32,
+    reservations: RwLock<Reservations>,
+    /// Holds off clients that are no hosts.
+    fence: Arc<Fence>,
+    /// Notices that hosts do not want (Reservation Notification Mask).
+    mask: AtomicU32,
+}
+
+impl ReservationGuard {
+    /// A guard with the reservations that the drive stored.
+    pub(in crate::nvme) fn new(
+        namespace: u32,
+        fence: Arc<Fence>,
+        operations: &dyn Operations,
+    ) -> Self {
+        let stored = operations.reservations(namespace);
+        let reservations = Reservations::restored(&stored, operations.keeps_reservations());
+        let (reservations, mask) = (RwLock::new(reservations), AtomicU32::new(0));
+        Self { namespace, reservations, fence, mask }
+    }
+
+    pub(in crate::nvme) const fn namespace(&self) -> u32 {
+        self.namespace
+    }
+
+    /// The reservations, which stay as they are meanwhile.
+    pub(in crate::nvme) fn look(&self) -> RwLockReadGuard<'_, Reservations> {
+        self.reservations.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Admits a command until the guard is dropped; one that is of no group always.
+    ///
+    /// # Errors
+    /// Fails if the reservation does not admit it.
+    pub(in crate::nvme) fn admit(
+        &self,
+        host: impl FnOnce() -> ReservingHost,
+        access: Option<Access>,
+    ) -> Result<RwLockReadGuard<'_, Reservations>, Status> {
+        let reservations = self.look();
+        let is_reserved = reservations.reservation.is_some();
+        if is_reserved && access.is_some_and(|access| !reservations.admits(host(), access)) {
+            return Err(Status::RESERVATION_CONFLICT);
+        }
+        Ok(reservations)
+    }
+
+    /// Changes the reservations, once commands that were admitted have ended. Returns what hosts
+    /// are to be told and want to be.
+    ///
+    /// # Errors
+    /// Fails as `act` does, or if what is to persist cannot be stored; then nothing has changed.
+    pub(in crate::nvme) fn change(
+        &self,
+        operations: &dyn Operations,
+        act: impl FnOnce(&mut Reservations) -> Result<Vec<Notification>, Status>,
+    ) -> Result<Vec<Notification>, Status> {
+        let mut now = self.reservations.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = now.clone();
+        let mut told = act(&mut next)?;
+        if next.is_persistent() && !operations.keeps_reservations() {
+            return Err(Status::INVALID_FIELD);
+        }
+        let stored = next.stored();
+        if stored != now.stored() {
+            let kept = operations.keep_reservations(self.namespace, &stored);
+            kept.map_err(|error| refusal(&error))?;
+        }
+        if next.kind() != now.kind() {
+            self.fence.set(next.kind());
+        }
+        *now = next;
+        told.retain(|it| self.mask() & it.notice.mask() == 0);
+        Ok(told)
+    }
+
+    /// Bits of notices that hosts do not want.
+    pub(in crate::nvme) fn mask(&self) -> u32 {
+        self.mask.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::nvme) fn set_mask(&self, mask: u32) {
+        self.mask.store(mask, Ordering::Relaxed);
+    }
+}
