@@ -564,8 +564,7 @@ impl Operations for Operator {
 
     fn reservations(&self, id: u32) -> PersistentReservations {
         let mut entries = lock(&self.shared.entries);
-        find(&mut entries, id)
-            .map_or_else(|_| Default::default(), |it| lock(&it.reservations).clone())
+        find(&mut entries, id).map(|it| lock(&it.reservations).clone()).unwrap_or_default()
     }
 
     fn keep_reservations(

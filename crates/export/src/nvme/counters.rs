@@ -10,7 +10,7 @@ use super::host::Host;
 use super::io::{Io, IoKind};
 use super::lock::locked;
 use super::property::{FATAL, READY, SHUTDOWN_COMPLETE};
-use super::reservation::{NotificationLog, ReservingHost};
+use super::reservation::{HostIdentity, NotificationLog};
 
 /// Counters of one I/O queue. One thread counts, any may read.
 #[derive(Debug, Default)]
@@ -21,26 +21,6 @@ pub(super) struct QueueCounters {
     written_bytes: AtomicU64,
     other_commands: AtomicU64,
     failures: AtomicU64,
-}
-
-/// Identity of a controller's host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HostIdentity {
-    pub(super) host: ReservingHost,
-    /// True if its identifier has 128 bits, and not 64.
-    pub(super) is_extended: bool,
-}
-
-impl HostIdentity {
-    /// The identity of a controller with this Host Identifier, of which 0 is none.
-    pub(super) fn of(controller: u16, id: [u8; 16], is_extended: bool) -> Self {
-        let host = if id == [0; 16] {
-            ReservingHost::Anonymous { controller }
-        } else {
-            ReservingHost::Identified(id)
-        };
-        Self { host, is_extended }
-    }
 }
 
 /// Status of a controller outside of its lock: a command that holds the lock may ask the drive for
@@ -89,7 +69,7 @@ impl ControllerSnapshot {
         std::mem::replace(&mut *locked(&self.identity), identity)
     }
 
-    /// What its host is to be told of reservations.
+    /// Notices for its host about reservations.
     pub(super) fn notifications(&self) -> MutexGuard<'_, NotificationLog> {
         locked(&self.notifications)
     }

@@ -1,6 +1,6 @@
 //! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is saved.
-//! The drive keeps write protection, those of reservations and what belongs to an endurance group or
-//! the subsystem; all others return to their defaults with the controller.
+//! The drive keeps write protection, those of reservations and what belongs to an endurance group
+//! or the subsystem; all others return to their defaults with the controller.
 
 mod error_injection;
 mod reservation;
@@ -12,14 +12,13 @@ use device::{DriveHealth, Protection};
 
 use super::command::Command;
 use super::context::{CommandCompletion, Context};
-use super::counters::HostIdentity;
 use super::event;
 use super::host::Host;
-use super::io::refusal;
 use super::namespace::{ALL_NAMESPACES, Namespaces};
 use super::property::{QUEUES_MAX, VECTORS};
 use super::repertoire::{self, Feature, Scope};
-use super::status::Status;
+use super::reservation::HostIdentity;
+use super::status::{Status, refusal};
 use super::wire::{low8, low16, u64_at};
 
 /// Temperature of a drive that has no sensor, in kelvin: that of a room, for hosts take 0 for one.

@@ -3,13 +3,13 @@
 use std::ops::RangeInclusive;
 
 use blockio::Op;
-use device::{DeviceError, Durability, OperationError, Operations, Work};
+use device::{DeviceError, Durability, Operations};
 
 use super::command::{Command, IoCommand};
 use super::namespace::{ALL_NAMESPACES, Namespace, Namespaces};
 use super::repertoire::Repertoire;
 use super::reservation::{Access, ReservationCommand};
-use super::status::Status;
+use super::status::{Status, in_progress, refusal};
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
 use crate::PacedCommand;
@@ -222,7 +222,8 @@ impl Io {
         Some(PacedCommand { op, offset, length, fua })
     }
 
-    /// Carries out a command other than a read, a flush or one of reservations; `data` is the host's data for it.
+    /// Carries out a command other than a read, a flush or one of reservations; `data` is the
+    /// host's data for it.
     ///
     /// # Errors
     /// Fails with what the device answered, or with the status of a comparison that differs.
@@ -312,30 +313,6 @@ impl IoFailure {
             _ => io.lba,
         };
         (status, lba)
-    }
-}
-
-/// The status of a command that background work on the drive does not admit.
-pub(super) const fn in_progress(work: Work) -> Status {
-    match work {
-        Work::Format => Status::FORMAT_IN_PROGRESS,
-        Work::Sanitize => Status::SANITIZE_IN_PROGRESS,
-        Work::SanitizeFailed => Status::SANITIZE_FAILED,
-        Work::SelfTest => Status::SELF_TEST_IN_PROGRESS,
-    }
-}
-
-/// The status of an operation that was not begun.
-pub(super) const fn refusal(error: &OperationError) -> Status {
-    match error {
-        OperationError::NoNamespace { .. } => Status::INVALID_NAMESPACE,
-        OperationError::NoSpace { .. } => Status::INSUFFICIENT_CAPACITY,
-        OperationError::TooMany(_) => Status::NO_IDENTIFIER,
-        OperationError::Value { .. } => Status::INVALID_FIELD,
-        OperationError::Busy(work) => in_progress(*work),
-        OperationError::ReadOnly | OperationError::Protected { .. } => Status::WRITE_PROTECTED,
-        OperationError::Unsupported(_) => Status::INVALID_OPCODE,
-        OperationError::Failed { .. } => Status::INTERNAL,
     }
 }
 

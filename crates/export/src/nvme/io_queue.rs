@@ -185,8 +185,8 @@ impl IoQueue {
         (asked, true)
     }
 
-    /// Carries out a command other than a read, while reservations admit it. Returns the report that
-    /// it asks for, if it is of reservations.
+    /// Carries out a command other than a read, while reservations admit it. Returns the report
+    /// that it asks for, if it is of reservations.
     fn carry_out(
         &self,
         namespace: &Namespace,
@@ -333,11 +333,15 @@ impl IoQueue {
         waiting: &[(Command, Io)],
         answers: &mut impl Answers,
     ) -> Vec<Result<(), IoFailure>> {
-        let admitted =
-            namespace.reservations().admit(|| self.shown.identity().host, waiting[0].1.access());
-        if let Err(status) = admitted {
-            return waiting.iter().map(|_| Err(IoFailure::Refused(status))).collect();
-        }
+        // They are alike for reservations.
+        let (_, first) = &waiting[0];
+        let host = || self.shown.identity().host;
+        let _admitted = match namespace.reservations().admit(host, first.access()) {
+            Ok(admitted) => admitted,
+            Err(status) => {
+                return waiting.iter().map(|_| Err(IoFailure::Refused(status))).collect();
+            }
+        };
         let buffers = answers.buffers();
         assert_eq!(buffers.len(), waiting.len(), "a buffer for each read");
         let read = |((_, io), buffer): (&(Command, Io), _)| ReadPart { offset: io.offset, buffer };

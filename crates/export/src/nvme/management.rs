@@ -14,10 +14,9 @@ use super::command::{AdminCommand, Command};
 use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
 use super::identify::{BLOCK_FORMATS, IDENTIFY_BYTES};
-use super::io::{in_progress, refusal};
 use super::namespace::{ALL_NAMESPACES, AttachmentError};
 use super::reservation::Access;
-use super::status::Status;
+use super::status::{Status, in_progress, refusal};
 use super::wire::{low8, u16_at, u64_at};
 
 /// Bit of Sanitize: blocks are to stay allocated.
@@ -66,15 +65,15 @@ pub(super) fn manage(
 }
 
 /// Checks that no reservation of another host keeps one of these commands, which are of the group
-/// of writes, from a namespace; a self-test is of no group.
+/// of writes, from a namespace; a self-test and a creation are of none.
 fn check_reservations(
     controller: &Controller,
     context: &Context<'_>,
     (kind, command): (AdminCommand, &Command),
 ) -> Result<(), Status> {
-    let creates = kind == AdminCommand::NamespaceManagement && command.dword(10) & 0xF == 0;
-    if kind == AdminCommand::DeviceSelfTest || creates {
-        return Ok(());
+    match (kind, command.dword(10) & 0xF) {
+        (AdminCommand::DeviceSelfTest, _) | (AdminCommand::NamespaceManagement, 0) => return Ok(()),
+        _ => {}
     }
     let id = command.namespace();
     let is_of_all = kind == AdminCommand::Sanitize || id == ALL_NAMESPACES;

@@ -77,7 +77,7 @@ pub(super) struct Directory {
     known: RwLock<(u64, Arc<Namespaces>)>,
     attachments: Mutex<Attachments>,
     /// Guards of the namespaces; held while they are looked at anew.
-    guards: Mutex<BTreeMap<u32, Guarded>>,
+    guards: Mutex<BTreeMap<u32, GuardedNamespace>>,
     /// Counts changes of attachments.
     version: AtomicU64,
 }
@@ -85,7 +85,7 @@ pub(super) struct Directory {
 /// A namespace that is there, by its device, with its guard: another of its identifier later is no
 /// longer reserved.
 #[derive(Debug)]
-struct Guarded {
+struct GuardedNamespace {
     device: Arc<dyn Device>,
     guard: Arc<ReservationGuard>,
 }
@@ -191,7 +191,7 @@ impl Directory {
     /// The guard of a namespace: another one if the namespace is another.
     fn guard(
         &self,
-        guards: &mut BTreeMap<u32, Guarded>,
+        guards: &mut BTreeMap<u32, GuardedNamespace>,
         served: &ServedNamespace,
     ) -> Arc<ReservationGuard> {
         let known = guards.get(&served.id).filter(|it| Arc::ptr_eq(&it.device, &served.device));
@@ -201,7 +201,7 @@ impl Directory {
         let fence = Arc::clone(&served.fence);
         let guard = Arc::new(ReservationGuard::new(served.id, fence, self.operations.as_ref()));
         let (device, own) = (Arc::clone(&served.device), Arc::clone(&guard));
-        guards.insert(served.id, Guarded { device, guard: own });
+        guards.insert(served.id, GuardedNamespace { device, guard: own });
         guard
     }
 

@@ -43,6 +43,26 @@ pub(super) enum ReservingHost {
     },
 }
 
+/// Identity of a controller's host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostIdentity {
+    pub(super) host: ReservingHost,
+    /// True if its identifier has 128 bits, and not 64.
+    pub(super) is_extended: bool,
+}
+
+impl HostIdentity {
+    /// The identity of a controller with this Host Identifier, of which 0 is none.
+    pub(super) fn of(controller: u16, id: [u8; 16], is_extended: bool) -> Self {
+        let host = if id == [0; 16] {
+            ReservingHost::Anonymous { controller }
+        } else {
+            ReservingHost::Identified(id)
+        };
+        Self { host, is_extended }
+    }
+}
+
 /// Group of commands that a reservation admits or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
@@ -176,7 +196,7 @@ impl ReservationCommand {
 }
 
 impl Reservations {
-    /// What a drive stored; it persists as long as the drive can store it.
+    /// Restores what a drive stored; it persists as long as the drive can store it.
     pub(super) fn restored(stored: &PersistentReservations, is_persistent: bool) -> Self {
         let host = ReservingHost::Identified;
         let registrants: BTreeMap<ReservingHost, u64> =
@@ -187,8 +207,8 @@ impl Reservations {
         Self { registrants, reservation, generation: 0, is_persistent }
     }
 
-    /// What a drive is to store: nothing unless it persists. Hosts without an identifier are others
-    /// after a power loss.
+    /// Returns what a drive is to store: nothing unless it persists. Hosts without an identifier
+    /// are others after a power loss.
     pub(super) fn stored(&self) -> PersistentReservations {
         if !self.is_persistent {
             return PersistentReservations::default();
@@ -346,9 +366,9 @@ impl Reservations {
         if !takes_over && key == 0 && before.is_some() {
             return Err(ReservationError::Field);
         }
-        let is_preempted = |of: &ReservingHost, its_key: u64| match takes_over {
-            true => *of != host && (is_held_by_all || its_key == key),
-            false => its_key == key,
+        let is_preempted = |of: &ReservingHost, its_key: u64| {
+            let is_named = its_key == key || takes_over && is_held_by_all;
+            is_named && !(takes_over && *of == host)
         };
         let preempted: Vec<ReservingHost> = self
             .registrants

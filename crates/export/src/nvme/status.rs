@@ -1,5 +1,7 @@
 //! Status of a completed command ([nvme-base-2021], "Status Field").
 
+use device::{OperationError, Work};
+
 /// Status Code Type and Status Code of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
@@ -104,5 +106,29 @@ impl Status {
             | (self.retry as u16) << 12
             | (self.has_more as u16) << 14
             | (self.is_final as u16) << 15
+    }
+}
+
+/// The status of a command that background work on the drive does not admit.
+pub(super) const fn in_progress(work: Work) -> Status {
+    match work {
+        Work::Format => Status::FORMAT_IN_PROGRESS,
+        Work::Sanitize => Status::SANITIZE_IN_PROGRESS,
+        Work::SanitizeFailed => Status::SANITIZE_FAILED,
+        Work::SelfTest => Status::SELF_TEST_IN_PROGRESS,
+    }
+}
+
+/// The status of an operation that was not begun.
+pub(super) const fn refusal(error: &OperationError) -> Status {
+    match error {
+        OperationError::NoNamespace { .. } => Status::INVALID_NAMESPACE,
+        OperationError::NoSpace { .. } => Status::INSUFFICIENT_CAPACITY,
+        OperationError::TooMany(_) => Status::NO_IDENTIFIER,
+        OperationError::Value { .. } => Status::INVALID_FIELD,
+        OperationError::Busy(work) => in_progress(*work),
+        OperationError::ReadOnly | OperationError::Protected { .. } => Status::WRITE_PROTECTED,
+        OperationError::Unsupported(_) => Status::INVALID_OPCODE,
+        OperationError::Failed { .. } => Status::INTERNAL,
     }
 }

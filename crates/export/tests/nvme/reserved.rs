@@ -310,14 +310,14 @@ fn clients_that_are_no_hosts_are_held_off_as_strangers_are() {
 
 /// A device whose writes wait while they are held.
 #[derive(Debug)]
-struct Held {
+struct HeldDevice {
     device: MemoryDevice,
     is_held: AtomicBool,
-    /// What happened, in order.
+    /// Notes of what happened, in order.
     order: Mutex<Vec<&'static str>>,
 }
 
-impl Held {
+impl HeldDevice {
     fn note(&self, what: &'static str) {
         self.order.lock().unwrap().push(what);
     }
@@ -329,7 +329,7 @@ impl Held {
     }
 }
 
-impl Device for Held {
+impl Device for HeldDevice {
     fn size(&self) -> u64 {
         self.device.size()
     }
@@ -370,8 +370,8 @@ impl Device for Held {
 fn no_write_that_was_under_way_comes_after_a_preempt_and_abort() {
     for is_host in [true, false] {
         let (device, is_held) = (MemoryDevice::new(SIZE), AtomicBool::new(true));
-        let held = Arc::new(Held { device, is_held, order: Mutex::default() });
-        let rig = Operated::on(Arc::<Held>::clone(&held), false);
+        let held = Arc::new(HeldDevice { device, is_held, order: Mutex::default() });
+        let rig = Operated::on(Arc::<HeldDevice>::clone(&held), false);
         let (mut a, mut b) = (Contender::new(&rig, 1), Contender::new(&rig, 2));
         a.register(0xA);
         b.register(0xB);

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::nvme::context::Context;
-use crate::nvme::reservation::ReservationGuard;
-use crate::nvme::status::Status;
+use super::super::context::Context;
+use super::super::reservation::ReservationGuard;
+use super::super::status::Status;
 
 /// Bits of the notices that can be masked.
 const NOTICES: u32 = 7 << 1;

@@ -15,13 +15,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use device::{Fence, Operations};
 
+use super::super::status::{Status, refusal};
 use super::{Access, Notification, Reservations, ReservingHost};
-use crate::nvme::io::refusal;
-use crate::nvme::status::Status;
 
 /// Reservations of a namespace.
 #[derive(Debug)]
-pub(in crate::nvme) struct ReservationGuard {
+pub(crate) struct ReservationGuard {
     namespace: u32,
     reservations: RwLock<Reservations>,
     /// Holds off clients that are no hosts.
@@ -32,23 +31,19 @@ pub(in crate::nvme) struct ReservationGuard {
 
 impl ReservationGuard {
     /// A guard with the reservations that the drive stored.
-    pub(in crate::nvme) fn new(
-        namespace: u32,
-        fence: Arc<Fence>,
-        operations: &dyn Operations,
-    ) -> Self {
+    pub(crate) fn new(namespace: u32, fence: Arc<Fence>, operations: &dyn Operations) -> Self {
         let stored = operations.reservations(namespace);
         let reservations = Reservations::restored(&stored, operations.keeps_reservations());
         let (reservations, mask) = (RwLock::new(reservations), AtomicU32::new(0));
         Self { namespace, reservations, fence, mask }
     }
 
-    pub(in crate::nvme) const fn namespace(&self) -> u32 {
+    pub(crate) const fn namespace(&self) -> u32 {
         self.namespace
     }
 
     /// The reservations, which stay as they are meanwhile.
-    pub(in crate::nvme) fn look(&self) -> RwLockReadGuard<'_, Reservations> {
+    pub(crate) fn look(&self) -> RwLockReadGuard<'_, Reservations> {
         self.reservations.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,7 +51,7 @@ impl ReservationGuard {
     ///
     /// # Errors
     /// Fails if the reservation does not admit it.
-    pub(in crate::nvme) fn admit(
+    pub(crate) fn admit(
         &self,
         host: impl FnOnce() -> ReservingHost,
         access: Option<Access>,
@@ -74,7 +69,7 @@ impl ReservationGuard {
     ///
     /// # Errors
     /// Fails as `act` does, or if what is to persist cannot be stored; then nothing has changed.
-    pub(in crate::nvme) fn change(
+    pub(crate) fn change(
         &self,
         operations: &dyn Operations,
         act: impl FnOnce(&mut Reservations) -> Result<Vec<Notification>, Status>,
@@ -99,11 +94,11 @@ impl ReservationGuard {
     }
 
     /// Bits of notices that hosts do not want.
-    pub(in crate::nvme) fn mask(&self) -> u32 {
+    pub(crate) fn mask(&self) -> u32 {
         self.mask.load(Ordering::Relaxed)
     }
 
-    pub(in crate::nvme) fn set_mask(&self, mask: u32) {
+    pub(crate) fn set_mask(&self, mask: u32) {
         self.mask.store(mask, Ordering::Relaxed);
     }
 }

@@ -10,8 +10,8 @@
 
 use std::collections::VecDeque;
 
+use super::super::wire::Structure;
 use super::ReservingHost;
-use crate::nvme::wire::Structure;
 
 /// Pages that wait for the host at most: the log counts those behind one in a byte.
 const PAGES_MAX: usize = 256;
@@ -19,7 +19,7 @@ const PAGE_BYTES: usize = 64;
 
 /// Change of reservations that a host is told of, by its type in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::nvme) enum Notice {
+pub(crate) enum Notice {
     RegistrationPreempted = 1,
     ReservationReleased = 2,
     ReservationPreempted = 3,
@@ -34,9 +34,9 @@ impl Notice {
 
 /// A notice for a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::nvme) struct Notification {
-    pub(in crate::nvme) host: ReservingHost,
-    pub(in crate::nvme) notice: Notice,
+pub(crate) struct Notification {
+    pub(crate) host: ReservingHost,
+    pub(crate) notice: Notice,
 }
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ struct Page {
 
 /// The log of a controller.
 #[derive(Debug, Default)]
-pub(in crate::nvme) struct NotificationLog {
+pub(crate) struct NotificationLog {
     pages: VecDeque<Page>,
     /// Notices so far.
     count: u64,
@@ -58,7 +58,7 @@ pub(in crate::nvme) struct NotificationLog {
 
 impl NotificationLog {
     /// Adds a notice about a namespace; one that has no room is lost.
-    pub(in crate::nvme) fn add(&mut self, notice: Notice, namespace: u32) {
+    pub(crate) fn add(&mut self, notice: Notice, namespace: u32) {
         // 0 is the count of an empty log.
         self.count = self.count.wrapping_add(1).max(1);
         self.is_new = true;
@@ -70,12 +70,12 @@ impl NotificationLog {
     }
 
     /// Returns whether there were notices since it was asked last.
-    pub(in crate::nvme) const fn take_news(&mut self) -> bool {
+    pub(crate) const fn take_news(&mut self) -> bool {
         std::mem::replace(&mut self.is_new, false)
     }
 
     /// Takes the oldest page; an empty one if there is none.
-    pub(in crate::nvme) fn take_page(&mut self) -> Vec<u8> {
+    pub(crate) fn take_page(&mut self) -> Vec<u8> {
         let mut it = Structure::new(PAGE_BYTES);
         if let Some(Page { count, notice, namespace }) = self.pages.pop_front() {
             it.put_u64(0, count);

@@ -1,13 +1,12 @@
 //! Reservation Report ([nvme-base-2021], "Reservation Report command"; offsets in bytes).
 
-use super::{Reservations, ReservingHost};
-use crate::nvme::counters::HostIdentity;
-use crate::nvme::status::Status;
-use crate::nvme::wire::Structure;
+use super::super::status::Status;
+use super::super::wire::Structure;
+use super::{HostIdentity, Reservations, ReservingHost};
 
 /// Bytes of the header, and of each registrant.
 const STANDARD_BYTES: [usize; 2] = [24, 24];
-/// Those with Host Identifiers of 128 bits.
+/// Bytes of both with Host Identifiers of 128 bits.
 const EXTENDED_BYTES: [usize; 2] = [64, 64];
 /// Controller of a host where controllers come and go (the dynamic controller model).
 const ANY_CONTROLLER: u16 = 0xFFFF;
@@ -16,7 +15,7 @@ const ANY_CONTROLLER: u16 = 0xFFFF;
 ///
 /// # Errors
 /// Fails if that is not the size of the host's own identifier, or another one has no room in 64.
-pub(in crate::nvme) fn report(
+pub(crate) fn report(
     reservations: &Reservations,
     asking: &HostIdentity,
     is_extended: bool,

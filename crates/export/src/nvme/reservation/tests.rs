@@ -4,7 +4,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::nvme::counters::HostIdentity;
 
 const HOSTS: usize = 4;
 const CONFLICT: u8 = 0x83;
@@ -21,7 +20,7 @@ struct Oracle {
     persists: bool,
 }
 
-/// What is admitted ([nvme-base-2021], "Command Behavior in the Presence of a Reservation") by the
+/// Admitted commands ([nvme-base-2021], "Command Behavior in the Presence of a Reservation") by the
 /// type: reads of strangers and of registrants, then writes, of hosts that do not hold it.
 const ADMITTED: [[bool; 4]; 6] = [
     [true, true, false, false],
@@ -113,7 +112,9 @@ impl Oracle {
                 if all.is_empty() {
                     return Err(CONFLICT);
                 }
-                all.iter().for_each(|of| self.keys[*of] = None);
+                for of in &all {
+                    self.keys[*of] = None;
+                }
                 if self.keys == [None; HOSTS] {
                     self.kind = 0;
                 }
@@ -121,7 +122,9 @@ impl Oracle {
                 return Ok(all.into_iter().filter(|of| *of != host).map(|of| (of, 1)).collect());
             }
         };
-        gone.iter().for_each(|of| self.keys[*of] = None);
+        for of in &gone {
+            self.keys[*of] = None;
+        }
         let mut told: Vec<(usize, u8)> = gone.into_iter().map(|of| (of, 1)).collect();
         (self.kind, self.holder) = (kind, host);
         if kind != was {
@@ -297,7 +300,7 @@ fn random_hosts_hold_every_kind_and_preempt_it() {
         let was = usize::from(oracle.kind);
         let done = oracle.run(step.host, &step);
         held[usize::from(oracle.kind)] += 1;
-        let is_preempt = step.opcode == 0x11 && step.dword % 8 > 0;
+        let is_preempt = step.opcode == 0x11 && step.dword & 7 > 0;
         preempted[was] += usize::from(is_preempt && done.is_ok_and(|told| !told.is_empty()));
     }
     assert!(held.iter().all(|count| *count > 200), "{held:?}");
