@@ -1,5 +1,7 @@
 //! Reservations: hosts that contend for a namespace over NVMe/TCP, and what is left of them.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -8,8 +10,10 @@ use device::{
     Allocation, Device, DeviceError, Durability, MemoryDevice, Operations as _, ReadPart,
 };
 
+use export::{Address, Event, Export, Exports, Limits, Listener, Protocol, Server};
+
 use crate::Rig;
-use crate::host::{Data, Host, Inner, Order, io, u16_at, u32_at, u64_at};
+use crate::host::{Data, Host, Inner, Order, dial, io, u16_at, u32_at, u64_at};
 use crate::operated::{Operated, SIZE, controllers, creation};
 
 const CONFLICT: u16 = 0x83;
@@ -306,6 +310,76 @@ fn clients_that_are_no_hosts_are_held_off_as_strangers_are() {
         assert_eq!(a.reserve(0x15, kind << 8, (0xA, 0)), 0);
         assert_eq!(tried(), (true, true));
     }
+}
+
+/// A client that asked for the only export by NBD_OPT_EXPORT_NAME, and the flags that it was told.
+fn nbd_client(port: u16) -> (TcpStream, u16) {
+    let mut client = dial(port);
+    let mut greeting = [0; 18];
+    client.read_exact(&mut greeting).unwrap();
+    assert_eq!(greeting[..16], *b"NBDMAGICIHAVEOPT");
+    // Fixed newstyle, no zeroes.
+    client.write_all(&3_u32.to_be_bytes()).unwrap();
+    client.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+    let mut told = [0; 10];
+    client.read_exact(&mut told).unwrap();
+    assert_eq!(told[..8], SIZE.to_be_bytes());
+    (client, u16::from_be_bytes([told[8], told[9]]))
+}
+
+/// Error number of a request for the first 512 bytes; a read is 0, a write 1.
+fn nbd_request(client: &mut TcpStream, kind: u8) -> u32 {
+    let mut request = vec![0x25, 0x60, 0x95, 0x13, 0, 0, 0, kind];
+    request.extend([0; 16]);
+    request.extend(512_u32.to_be_bytes());
+    let data = [5; 512];
+    request.extend(&data[..usize::from(kind) * 512]);
+    client.write_all(&request).unwrap();
+    let mut reply = [0; 16];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[..4], [0x67, 0x44, 0x66, 0x98]);
+    let error = u32::from_be_bytes([reply[4], reply[5], reply[6], reply[7]]);
+    if kind == 0 && error == 0 {
+        client.read_exact(&mut [0; 512]).unwrap();
+    }
+    error
+}
+
+#[test]
+fn an_nbd_client_and_a_host_contend_over_sockets() {
+    const READ_ONLY: u16 = 2;
+    const NOT_PERMITTED: u32 = 1;
+    let rig = Operated::new();
+    let namespace = rig.operator.namespaces().remove(0);
+    let export = Export {
+        name: "all".to_owned(),
+        description: String::new(),
+        device: namespace.fenced_device(),
+        is_read_only: false,
+        pace: None,
+    };
+    let exports = Exports::new(vec![export]).unwrap();
+    let listener = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
+    let Address::Tcp { port, .. } = *listener.address() else { unreachable!("it is of TCP") };
+    let listeners = vec![(listener, Protocol::Nbd)];
+    let observer = |_: &Event| {};
+    let server = Server::start_each(exports, listeners, Limits::default(), observer).unwrap();
+    let mut a = Contender::new(&rig, 1);
+    let (mut client, flags) = nbd_client(port);
+    assert_eq!(flags & READ_ONLY, 0);
+    let mut tried = || (nbd_request(&mut client, 0), nbd_request(&mut client, 1));
+    a.register(0xA);
+    assert_eq!(tried(), (0, 0));
+    assert_eq!(a.acquire(1, 0xA), 0);
+    assert_eq!(tried(), (0, NOT_PERMITTED));
+    assert_eq!(nbd_client(port).1 & READ_ONLY, READ_ONLY);
+    assert_eq!(a.reserve(0x11, 1 | 2 << 8, (0xA, 0xA)), 0, "it preempts itself");
+    assert_eq!(tried(), (NOT_PERMITTED, NOT_PERMITTED));
+    a.clear(0xA);
+    assert_eq!(tried(), (0, 0));
+    assert_eq!(a.queue.run(&io(0x02, 1, 0, 1).with(Data::In(512))).data, [5; 512]);
+    drop(client);
+    server.stop().unwrap();
 }
 
 /// A device whose writes wait while they are held.
