@@ -69,6 +69,8 @@ pub(super) struct Io {
     pub(super) lba: u64,
     /// True if it must be durable before it is completed.
     pub(super) is_durable: bool,
+    /// Time in its namespace since which it waited for its data; none if it did not.
+    pub(super) waits_since: Option<u64>,
 }
 
 impl Io {
@@ -108,10 +110,12 @@ impl Io {
         let id = command.namespace();
         if kind == IoKind::Flush && id == ALL_NAMESPACES {
             let (offset, length, lba) = (0, 0, 0);
-            return Ok(Self { kind, namespace: 0, offset, length, lba, is_durable: true });
+            let (is_durable, waits_since) = (true, None);
+            return Ok(Self { kind, namespace: 0, offset, length, lba, is_durable, waits_since });
         }
         let namespace = namespaces.get(id).ok_or(Status::INVALID_NAMESPACE)?;
-        let mut io = Self { kind, namespace: id, offset: 0, length: 0, lba: 0, is_durable: false };
+        let (offset, length, lba, is_durable, waits_since) = (0, 0, 0, false, None);
+        let mut io = Self { kind, namespace: id, offset, length, lba, is_durable, waits_since };
         match kind {
             IoKind::Flush => io.is_durable = true,
             IoKind::Manage(_) => io.length = ranges_bytes(command.dword(10)),

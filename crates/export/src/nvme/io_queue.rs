@@ -21,7 +21,7 @@ use super::io::{Io, IoFailure, IoKind, asked_of_ranges};
 use super::lock::locked;
 use super::namespace::{HostController, Namespace, Namespaces, View};
 use super::repertoire::Repertoire;
-use super::reservation::{Reservations, report};
+use super::reservation::{Notice, Notification, ReservationCommand, Reservations, report};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use crate::PacedCommand;
@@ -40,6 +40,8 @@ pub(super) struct IoQueue {
     /// Reads that have room for their data, and the namespace of all of them.
     reads: Vec<(Command, Io)>,
     reads_of: Option<Arc<Namespace>>,
+    /// Commands that wait for their data, by identifier, with the time of that in their namespace.
+    waiting: BTreeMap<u16, u64>,
     /// Commands that are answered once what they promise holds.
     unsettled: Vec<PendingCommand>,
 }
@@ -88,6 +90,7 @@ impl IoQueue {
             view: View::default(),
             reads: Vec::new(),
             reads_of: None,
+            waiting: BTreeMap::new(),
             unsettled: Vec::new(),
         }
     }
@@ -116,6 +119,13 @@ impl IoQueue {
         })
     }
 
+    /// Notes that a command waits for its data, as it does at most once.
+    pub(super) fn wait(&mut self, command: &Command) {
+        if let Some(namespace) = self.view.namespaces().get(command.namespace()) {
+            self.waiting.insert(command.id(), namespace.reservations().now());
+        }
+    }
+
     /// Carries a command out, or completes it with a status. Returns the command for the modelled
     /// drive, and whether it was carried out; reads may still fail.
     pub(super) fn execute(
@@ -137,8 +147,9 @@ impl IoQueue {
         subsystem: &Subsystem,
         (answers, answered): (&mut impl Answers, &mut Option<Vec<PacedCommand>>),
     ) -> (Option<PacedCommand>, bool) {
+        let waits_since = self.waiting.remove(&command.id());
         let checked = data.and_then(|data| {
-            let io = parsed?;
+            let io = Io { waits_since, ..parsed? };
             Ok((io, data.get(..*io.host_bytes().start()).ok_or(Status::SGL_LENGTH)?))
         });
         let (io, data) = match checked {
@@ -197,7 +208,15 @@ impl IoQueue {
         let (drive, guard) = (subsystem.drive(), namespace.reservations());
         if let IoKind::Reserve(command) = io.kind {
             let (host, keys) = (self.shown.identity().host, command.keys(data));
-            let act = |it: &mut Reservations| Ok(it.carry_out(host, command, keys)?);
+            let act = |it: &mut Reservations| {
+                let told = it.carry_out(host, command, keys)?;
+                if let ReservationCommand::Preempt { aborts: true, .. } = command {
+                    let is_preempted =
+                        |it: &&Notification| it.notice == Notice::RegistrationPreempted;
+                    guard.abort(told.iter().filter(is_preempted).map(|it| it.host));
+                }
+                Ok(told)
+            };
             let told = guard.change(drive.operations(), act).map_err(IoFailure::Refused)?;
             drive.notify(namespace.id, &told);
             return Ok(Vec::new());
@@ -218,8 +237,12 @@ impl IoQueue {
         namespace: &'a Namespace,
         io: &Io,
     ) -> Result<RwLockReadGuard<'a, Reservations>, IoFailure> {
-        let host = || self.shown.identity().host;
-        namespace.reservations().admit(host, io.access()).map_err(IoFailure::Refused)
+        let (guard, host) = (namespace.reservations(), || self.shown.identity().host);
+        let admitted = guard.admit(host, io.access()).map_err(IoFailure::Refused)?;
+        if io.waits_since.is_some_and(|then| guard.is_aborted(host(), then)) {
+            return Err(IoFailure::Refused(Status::ABORTED_BY_PREEMPTION));
+        }
+        Ok(admitted)
     }
 
     /// Checks a command that is of all namespaces.

@@ -89,7 +89,11 @@ pub(super) enum ReservationCommand {
         persists: Option<bool>,
     },
     Acquire(ReservationKind),
-    Preempt(ReservationKind),
+    Preempt {
+        kind: ReservationKind,
+        /// True if commands of preempted hosts are aborted.
+        aborts: bool,
+    },
     Release(ReservationKind),
     Clear,
 }
@@ -172,8 +176,9 @@ impl ReservationCommand {
         }
         match (opcode, action, kind) {
             (IoCommand::ReservationAcquire, 0, Some(kind)) => Ok(Self::Acquire(kind)),
-            // Commands under way have ended when either changes anything.
-            (IoCommand::ReservationAcquire, 1 | 2, Some(kind)) => Ok(Self::Preempt(kind)),
+            (IoCommand::ReservationAcquire, 1 | 2, Some(kind)) => {
+                Ok(Self::Preempt { kind, aborts: action == 2 })
+            }
             (IoCommand::ReservationRelease, 0, Some(kind)) => Ok(Self::Release(kind)),
             (IoCommand::ReservationRelease, 1, _) => Ok(Self::Clear),
             _ => Err(Status::INVALID_FIELD),
@@ -183,7 +188,7 @@ impl ReservationCommand {
     /// Bytes that the host sends with it.
     pub(super) const fn data_bytes(self) -> usize {
         match self {
-            Self::Register { .. } | Self::Acquire(_) | Self::Preempt(_) => 16,
+            Self::Register { .. } | Self::Acquire(_) | Self::Preempt { .. } => 16,
             Self::Release(_) | Self::Clear => 8,
         }
     }
@@ -273,7 +278,7 @@ impl Reservations {
             }
             _ if !is_own => return Err(ReservationError::Conflict),
             ReservationCommand::Acquire(kind) => self.acquire(host, kind)?,
-            ReservationCommand::Preempt(kind) => self.preempt(host, kind, keys.other)?,
+            ReservationCommand::Preempt { kind, .. } => self.preempt(host, kind, keys.other)?,
             ReservationCommand::Release(kind) => self.release(host, kind)?,
             ReservationCommand::Clear => {
                 self.reservation = None;

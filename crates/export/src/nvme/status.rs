@@ -33,6 +33,7 @@ impl Status {
     pub(crate) const PRP_OFFSET: Self = Self::fixed(GENERIC, 0x13);
     pub(crate) const HOST_ID_FORMAT: Self = Self::fixed(GENERIC, 0x18);
     pub(crate) const SGL_OFFSET: Self = Self::fixed(GENERIC, 0x16);
+    pub(crate) const ABORTED_BY_PREEMPTION: Self = Self::retried(GENERIC, 0x1B);
     pub(crate) const SANITIZE_FAILED: Self = Self::fixed(GENERIC, 0x1C);
     pub(crate) const SANITIZE_IN_PROGRESS: Self = Self::retried(GENERIC, 0x1D);
     pub(crate) const WRITE_PROTECTED: Self = Self::fixed(GENERIC, 0x20);

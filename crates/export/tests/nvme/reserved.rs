@@ -312,7 +312,27 @@ fn clients_that_are_no_hosts_are_held_off_as_strangers_are() {
     }
 }
 
-/// A client that asked for the only export by NBD_OPT_EXPORT_NAME, and the flags that it was told.
+#[test]
+fn a_write_that_waits_for_its_data_is_aborted_if_its_host_is_preempted_so() {
+    for (action, status) in [(1, 0), (2, 0x1B)] {
+        let rig = Operated::new();
+        let (mut a, mut b) = (Contender::new(&rig, 1), Contender::new(&rig, 2));
+        a.register(0xA);
+        b.register(0xB);
+        let bytes = [3; 512];
+        let id = b.queue.submit(&io(0x01, 1, 0, 1).with(Data::Transfer(&bytes)));
+        // No reservation keeps it out afterwards.
+        assert_eq!(a.reserve(0x11, action | 1 << 8, (0xA, 0xB)), 0);
+        let done = b.queue.finish(id, &bytes).unwrap();
+        assert_eq!((done.status, done.is_final), (status, false), "{action}");
+        let read = a.queue.run(&io(0x02, 1, 0, 1).with(Data::In(512)));
+        assert_eq!(read.data == bytes, status == 0);
+        assert_eq!(b.tried(), (0, 0), "it may again");
+    }
+}
+
+/// A client that asked for the only export by `NBD_OPT_EXPORT_NAME`, and the flags that it was
+/// told.
 fn nbd_client(port: u16) -> (TcpStream, u16) {
     let mut client = dial(port);
     let mut greeting = [0; 18];

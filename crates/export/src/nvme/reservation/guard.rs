@@ -8,15 +8,18 @@
 //! **Invariants**
 //! - When a reservation command is completed, no command is carried out any more that it does not
 //!   admit.
+//! - A command that waited for its data when its host was preempted with abort is not carried out.
 //! - What is to persist is stored before it is in force.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use device::{Fence, Operations};
 
+use super::super::lock::locked;
 use super::super::status::{Status, refusal};
-use super::{Access, Notification, Reservations, ReservingHost};
+use super::{Access, HOSTS_MAX, Notification, Reservations, ReservingHost};
 
 /// Reservations of a namespace.
 #[derive(Debug)]
@@ -27,6 +30,17 @@ pub(crate) struct ReservationGuard {
     fence: Arc<Fence>,
     /// Notices that hosts do not want (Reservation Notification Mask).
     mask: AtomicU32,
+    aborts: Mutex<Aborts>,
+}
+
+/// Times of aborts, which are counted, of commands that wait for their data.
+#[derive(Debug, Default)]
+struct Aborts {
+    count: u64,
+    /// Latest abort of each host.
+    hosts: BTreeMap<ReservingHost, u64>,
+    /// Latest abort of all hosts.
+    all: u64,
 }
 
 impl ReservationGuard {
@@ -35,7 +49,7 @@ impl ReservationGuard {
         let stored = operations.reservations(namespace);
         let reservations = Reservations::restored(&stored, operations.keeps_reservations());
         let (reservations, mask) = (RwLock::new(reservations), AtomicU32::new(0));
-        Self { namespace, reservations, fence, mask }
+        Self { namespace, reservations, fence, mask, aborts: Mutex::default() }
     }
 
     pub(crate) const fn namespace(&self) -> u32 {
@@ -91,6 +105,30 @@ impl ReservationGuard {
         *now = next;
         told.retain(|it| self.mask() & it.notice.mask() == 0);
         Ok(told)
+    }
+
+    /// Time of a command that waits for its data from now on.
+    pub(crate) fn now(&self) -> u64 {
+        locked(&self.aborts).count
+    }
+
+    /// Aborts the commands of hosts that wait for their data.
+    pub(crate) fn abort(&self, hosts: impl Iterator<Item = ReservingHost>) {
+        let mut aborts = locked(&self.aborts);
+        aborts.count += 1;
+        let now = aborts.count;
+        aborts.hosts.extend(hosts.map(|host| (host, now)));
+        if aborts.hosts.len() > HOSTS_MAX {
+            // Rather too many than ever more memory.
+            (aborts.hosts, aborts.all) = (BTreeMap::new(), now);
+        }
+    }
+
+    /// True if a command of a host that waits since `then` is aborted.
+    pub(crate) fn is_aborted(&self, host: ReservingHost, then: u64) -> bool {
+        let aborts = locked(&self.aborts);
+        let last = aborts.hosts.get(&host).copied().unwrap_or(0);
+        last.max(aborts.all) > then
     }
 
     /// Bits of notices that hosts do not want.
