@@ -11,6 +11,7 @@ mod administration;
 mod memory;
 mod operations;
 pub mod operator;
+mod reservations;
 
 use std::{fmt, io};
 
@@ -24,6 +25,7 @@ pub use self::operations::{
     Protection, SanitizeRequest, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd,
     SelfTestResult, ServedNamespace, Work,
 };
+pub use self::reservations::{Fence, PersistentReservations, Registration, ReservationKind};
 
 /// Source of zeroes that are written.
 static ZEROES: [u8; 256 << 10] = [0; 256 << 10];
@@ -92,6 +94,12 @@ pub enum DeviceError {
     /// The device is opened for reading only; nothing was done.
     #[error("the device is opened for reading only")]
     ReadOnly,
+    /// An NVMe host reserved the namespace; nothing was done.
+    #[error(
+        "an NVMe host reserved the namespace; have it release that, or clear it with `nvme \
+         resv-release --rrela=1`"
+    )]
+    Reserved,
     /// Stored data cannot be read back as it was written, and redundancy did not help.
     #[error("sector {lba} is lost: {reason}")]
     Unreadable {

@@ -12,7 +12,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{Administration, Device};
+use crate::reservations::FencedDevice;
+use crate::{Administration, Device, Fence, PersistentReservations};
 
 /// A part of a drive that clients see as a device of their own.
 #[derive(Clone, Debug)]
@@ -30,6 +31,16 @@ pub struct ServedNamespace {
     pub is_read_only: bool,
     /// True if one controller at a time has it.
     pub is_private: bool,
+    /// Fence that reservations of hosts are to other clients.
+    pub fence: Arc<Fence>,
+}
+
+impl ServedNamespace {
+    /// Returns the device for clients that are no NVMe hosts, behind the fence.
+    pub fn fenced_device(&self) -> Arc<dyn Device> {
+        let (device, fence) = (Arc::clone(&self.device), Arc::clone(&self.fence));
+        Arc::new(FencedDevice { device, fence })
+    }
 }
 
 /// A namespace to be created.
@@ -494,6 +505,30 @@ pub trait Operations: Administration {
     fn protection(&self, id: u32) -> Protection {
         let _ = id;
         Protection::Open
+    }
+
+    /// True if it can store reservations, so that they outlast the server.
+    fn keeps_reservations(&self) -> bool {
+        false
+    }
+
+    /// Returns the reservations of a namespace that are stored.
+    fn reservations(&self, id: u32) -> PersistentReservations {
+        let _ = id;
+        PersistentReservations::default()
+    }
+
+    /// Stores the reservations of a namespace. Once it returns no crash undoes it.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace, or they cannot be stored; those before are still there.
+    fn keep_reservations(
+        &self,
+        id: u32,
+        reservations: &PersistentReservations,
+    ) -> Result<(), OperationError> {
+        let _ = (id, reservations);
+        Err(OperationError::Unsupported("store reservations"))
     }
 
     /// True if hosts may have it show errors.

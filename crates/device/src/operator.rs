@@ -23,10 +23,10 @@ use self::background::Background;
 use self::portion::{Portion, PortionDevice};
 pub use self::sectors::Sectors;
 use crate::{
-    Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, FormatRequest,
+    Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, Fence, FormatRequest,
     FormatResult, Identity, InjectedError, NamespaceRequest, NamespaceSpace, Operability,
-    OperationError, OperationStatus, Operations, Protection, SanitizeRequest, SanitizeState,
-    SelfTest, SelfTestResult, ServedNamespace, Work,
+    OperationError, OperationStatus, Operations, PersistentReservations, Protection,
+    SanitizeRequest, SanitizeState, SelfTest, SelfTestResult, ServedNamespace, Work,
 };
 
 /// Most namespaces of a drive.
@@ -58,6 +58,11 @@ pub trait Backing: Administration {
     /// # Errors
     /// The reason, as text; the state that was stored before is still there.
     fn keep(&self, kept: &PersistentState) -> Result<(), String>;
+
+    /// True if what [`Backing::keep`] stores outlasts the server.
+    fn is_durable(&self) -> bool {
+        true
+    }
 
     /// Returns the device of a namespace as clients are to use it, such as with counters.
     fn client_device(&self, id: u32, device: Arc<dyn Device>) -> Arc<dyn Device> {
@@ -126,6 +131,7 @@ impl PersistentState {
             unreadable: Sectors::default(),
             is_protected: false,
             is_private: false,
+            reservations: PersistentReservations::default(),
         };
         Self { namespaces: vec![whole], ..Self::default() }
     }
@@ -150,6 +156,8 @@ pub struct KeptNamespace {
     pub is_protected: bool,
     /// True if one controller at a time has it.
     pub is_private: bool,
+    /// Registrations of hosts, and their reservation.
+    pub reservations: PersistentReservations,
 }
 
 /// Operations of a drive.
@@ -183,6 +191,8 @@ struct Entry {
     is_private: bool,
     portion: Arc<Portion>,
     device: Arc<dyn Device>,
+    fence: Arc<Fence>,
+    reservations: Arc<Mutex<PersistentReservations>>,
 }
 
 impl Operator {
@@ -288,7 +298,8 @@ impl Operator {
 
 impl SharedState {
     fn entry(self: &Arc<Self>, kept: KeptNamespace) -> Entry {
-        let KeptNamespace { id, name, offset, size, block_bytes, is_private, .. } = kept;
+        let KeptNamespace { id, name, offset, size, block_bytes, is_private, reservations, .. } =
+            kept;
         let protection = if kept.is_protected { Protection::ByHost } else { Protection::Open };
         let marks = (kept.unreadable, protection);
         let (base, is_written) = (Arc::clone(&self.base), Arc::clone(&self.is_written));
@@ -301,7 +312,9 @@ impl SharedState {
         let opened =
             PortionDevice { portion: Arc::clone(&portion), keep_marks: Arc::new(keep_marks) };
         let device = self.backing.client_device(id, Arc::new(opened));
-        Entry { id, name, block_bytes, is_private, portion, device }
+        let fence = Arc::new(Fence::new(reservations.kind));
+        let reservations = Arc::new(Mutex::new(reservations));
+        Entry { id, name, block_bytes, is_private, portion, device, fence, reservations }
     }
 
     /// Closes the gates of all namespaces; commands under way have ended.
@@ -330,6 +343,7 @@ impl SharedState {
                 unreadable,
                 is_protected: protection == Protection::ByHost,
                 is_private: it.is_private,
+                reservations: lock(&it.reservations).clone(),
             });
         }
         let kept = lock(&self.background).kept(namespaces);
@@ -384,6 +398,7 @@ impl Operations for Operator {
             block_bytes: it.block_bytes,
             is_read_only: self.is_read_only,
             is_private: it.is_private,
+            fence: Arc::clone(&it.fence),
         });
         served.collect()
     }
@@ -428,6 +443,7 @@ impl Operations for Operator {
             unreadable: Sectors::default(),
             is_protected: false,
             is_private,
+            reservations: PersistentReservations::default(),
         });
         // Data that a deleted namespace may have left there.
         entry.portion.forget_from(0).map_err(failed("emptying the namespace"))?;
@@ -540,6 +556,32 @@ impl Operations for Operator {
     fn protection(&self, id: u32) -> Protection {
         let mut entries = lock(&self.shared.entries);
         find(&mut entries, id).map_or(Protection::Open, |it| it.portion.look().protection)
+    }
+
+    fn keeps_reservations(&self) -> bool {
+        !self.is_read_only && self.shared.backing.is_durable()
+    }
+
+    fn reservations(&self, id: u32) -> PersistentReservations {
+        let mut entries = lock(&self.shared.entries);
+        find(&mut entries, id).map(|it| lock(&it.reservations).clone()).unwrap_or_default()
+    }
+
+    fn keep_reservations(
+        &self,
+        id: u32,
+        reservations: &PersistentReservations,
+    ) -> Result<(), OperationError> {
+        if !self.keeps_reservations() {
+            return Err(OperationError::Unsupported("store reservations"));
+        }
+        let entry = find(&mut lock(&self.shared.entries), id)?.clone();
+        let before = std::mem::replace(&mut *lock(&entry.reservations), reservations.clone());
+        let kept = self.shared.keep();
+        if kept.is_err() {
+            *lock(&entry.reservations) = before;
+        }
+        kept
     }
 
     fn injects_errors(&self) -> bool {

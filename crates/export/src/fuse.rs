@@ -446,7 +446,7 @@ fn errno(error: &DeviceError) -> Errno {
     match error {
         DeviceError::OutOfRange { .. } => Errno::EINVAL,
         DeviceError::ReadOnly => Errno::EROFS,
-        DeviceError::InProgress(_) => Errno::EBUSY,
+        DeviceError::InProgress(_) | DeviceError::Reserved => Errno::EBUSY,
         DeviceError::Gone => Errno::ENXIO,
         _ if error.is_no_space() => Errno::ENOSPC,
         DeviceError::NoSpace { .. }

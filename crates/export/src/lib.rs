@@ -11,6 +11,9 @@
 //! [`Server`] that has a thread for each connection; [`fuse`] is a folder with a file for each
 //! export.
 
+#[cfg(test)]
+extern crate self as export;
+
 mod address;
 mod batch_parts;
 mod channel;

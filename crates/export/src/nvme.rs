@@ -49,6 +49,7 @@ mod namespace;
 mod pcie;
 mod property;
 mod repertoire;
+mod reservation;
 mod status;
 mod subsystem;
 mod tcp;

@@ -111,7 +111,7 @@ impl ServedDrive {
         let part = |it: ServedNamespace| Export {
             name: front_ends::export_name(&it.name, default).to_owned(),
             description: description.clone(),
-            device: it.device,
+            device: it.fenced_device(),
             is_read_only: it.is_read_only,
             pace: pace.cloned(),
         };

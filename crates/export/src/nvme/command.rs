@@ -42,6 +42,10 @@ pub(super) enum IoCommand {
     WriteZeroes = 0x08,
     DatasetManagement = 0x09,
     Verify = 0x0C,
+    ReservationRegister = 0x0D,
+    ReservationReport = 0x0E,
+    ReservationAcquire = 0x11,
+    ReservationRelease = 0x15,
     Copy = 0x19,
 }
 

@@ -34,6 +34,7 @@ use super::property::{
     ENABLE, FATAL, READY, READY_TIMEOUTS, SHUTDOWN_COMPLETE, VERSION, capabilities, offset,
 };
 use super::repertoire::{Feature, Repertoire, Scope};
+use super::reservation::{NotificationLog, ReservingHost};
 use super::status::Status;
 use super::transport::Transport;
 use super::wire::low8;
@@ -202,6 +203,25 @@ impl Controller {
         HostController { id: self.id, host: self.host.name.clone() }
     }
 
+    /// Its status outside of its lock.
+    pub(super) const fn shown(&self) -> &Arc<ControllerSnapshot> {
+        &self.shown
+    }
+
+    /// The oldest page of the log of reservations.
+    pub(super) fn take_notification(&self) -> Vec<u8> {
+        self.shown.notifications().take_page()
+    }
+
+    /// Has reservations know the host by its identifier as it is now.
+    fn identify(&self, drive: &NvmeDrive) {
+        let now = self.features.identity(self.id);
+        let before = self.shown.identify(now);
+        if before.host != now.host {
+            drive.forget_host(before.host);
+        }
+    }
+
     /// Counters of an I/O queue.
     pub(super) fn counters(&self, queue: u16) -> Arc<QueueCounters> {
         self.shown.counters(queue)
@@ -332,6 +352,9 @@ impl Controller {
     /// Completions of commands that were held, by command, with dword 0: Asynchronous Event
     /// Requests, aborted ones too, and formats that have ended.
     pub(super) fn completed(&mut self) -> Vec<(u16, Status, u32)> {
+        if self.shown.notifications().take_news() {
+            self.events.note_reservation();
+        }
         let mut completed = self.events.completed();
         self.formats.retain(|(command, result)| {
             let Some(done) = result.get() else { return true };
@@ -415,7 +438,7 @@ impl Controller {
         match (before & ENABLE, configuration & ENABLE) {
             (0, 1) if self.is_configured() => self.shown.set_status(READY),
             (0, 1) => self.shown.set_status(FATAL),
-            (1, 0) => self.reset(),
+            (1, 0) => self.reset(context.drive),
             _ => {}
         }
         if configuration & SHUTDOWN != 0 && before & SHUTDOWN == 0 {
@@ -439,7 +462,7 @@ impl Controller {
         }
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self, drive: &NvmeDrive) {
         self.end();
         self.link = Link::new();
         self.shown.clear_queues();
@@ -449,6 +472,10 @@ impl Controller {
         self.events = Events::default();
         self.formats.clear();
         self.persistent_events = None;
+        *self.shown.notifications() = NotificationLog::default();
+        // Without an identifier its host is another one afterwards.
+        drive.forget_host(ReservingHost::Anonymous { controller: self.id });
+        self.identify(drive);
     }
 
     pub(super) fn get_feature(
@@ -472,7 +499,7 @@ impl Controller {
             0 => self.features.get(context, command, &target),
             // Nothing is saved, so they are the same; what the drive keeps has no default but 0.
             DEFAULT | SAVED
-                if feature.0 == Feature::WriteProtection
+                if is_kept(feature.0)
                     || matches!(feature.1, Scope::EnduranceGroup | Scope::Subsystem) =>
             {
                 Ok(CommandCompletion::value(0_u32))
@@ -500,8 +527,17 @@ impl Controller {
         }
         let has_queues = self.has_queues();
         let done = self.features.set(context, command, (&target, has_queues), data)?;
+        self.identify(context.drive);
         self.set_caching(self.features.is_caching());
         self.link.has_retry_delay.store(self.features.has_retry_delay(), Ordering::Release);
         Ok(done)
     }
+}
+
+/// True if the drive keeps a feature of namespaces, whichever controller set it.
+const fn is_kept(feature: Feature) -> bool {
+    matches!(
+        feature,
+        Feature::ReservationMask | Feature::ReservationPersistence | Feature::WriteProtection
+    )
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use status::{NvmeController, NvmeQueue};
 
@@ -10,6 +10,7 @@ use super::host::Host;
 use super::io::{Io, IoKind};
 use super::lock::locked;
 use super::property::{FATAL, READY, SHUTDOWN_COMPLETE};
+use super::reservation::{HostIdentity, NotificationLog};
 
 /// Counters of one I/O queue. One thread counts, any may read.
 #[derive(Debug, Default)]
@@ -35,6 +36,8 @@ pub(super) struct ControllerSnapshot {
     status: AtomicU32,
     /// I/O queues, by number.
     queues: Mutex<BTreeMap<u16, Arc<QueueCounters>>>,
+    identity: Mutex<HostIdentity>,
+    notifications: Mutex<NotificationLog>,
 }
 
 impl ControllerSnapshot {
@@ -47,11 +50,28 @@ impl ControllerSnapshot {
             is_encrypted: host.is_encrypted,
             status: AtomicU32::new(0),
             queues: Mutex::default(),
+            identity: Mutex::new(HostIdentity::of(controller, host.id, host.is_extended())),
+            notifications: Mutex::default(),
         }
     }
 
     pub(super) fn host(&self) -> &str {
         &self.host
+    }
+
+    /// Identity of the host, as reservations know it.
+    pub(super) fn identity(&self) -> HostIdentity {
+        *locked(&self.identity)
+    }
+
+    /// Sets the identity of the host. Returns the one before.
+    pub(super) fn identify(&self, identity: HostIdentity) -> HostIdentity {
+        std::mem::replace(&mut *locked(&self.identity), identity)
+    }
+
+    /// Notices for its host about reservations.
+    pub(super) fn notifications(&self) -> MutexGuard<'_, NotificationLog> {
+        locked(&self.notifications)
     }
 
     pub(super) fn status(&self) -> u32 {
@@ -129,9 +149,12 @@ impl QueueCounters {
             IoKind::Write => (&self.write_commands, Some(&self.written_bytes)),
             // No data comes from the host.
             IoKind::WriteZeroes(_) => (&self.write_commands, None),
-            IoKind::Flush | IoKind::Manage(_) | IoKind::WriteUncorrectable | IoKind::Copy(_) => {
-                (&self.other_commands, None)
-            }
+            IoKind::Flush
+            | IoKind::Manage(_)
+            | IoKind::WriteUncorrectable
+            | IoKind::Copy(_)
+            | IoKind::Reserve(_)
+            | IoKind::ReportReservations { .. } => (&self.other_commands, None),
         };
         commands.fetch_add(1, Ordering::Relaxed);
         if let Some(bytes) = bytes {

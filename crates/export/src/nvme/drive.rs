@@ -13,6 +13,7 @@ use super::counters::ControllerSnapshot;
 use super::host::{Host, Purpose};
 use super::lock::locked;
 use super::namespace::{Directory, HostController};
+use super::reservation::{Notification, ReservingHost};
 use super::wire::{uuid, uuid_text};
 
 /// NQN of every discovery subsystem ([nvme-base-2021], "NVMe Qualified Names").
@@ -114,10 +115,40 @@ impl NvmeDrive {
     /// Removes a controller that is gone.
     pub(super) fn remove(&self, controller: u16) {
         self.directory.release(controller);
+        self.forget_host(ReservingHost::Anonymous { controller });
         locked(&self.registry).controllers.remove(&controller);
         // Its host may have come again before it was gone.
         for (id, shown) in self.of_io() {
             self.directory.admit(&HostController { id, host: shown.host().to_owned() });
+        }
+    }
+
+    /// Adds notices about a namespace to the logs of the controllers of their hosts.
+    pub(super) fn notify(&self, namespace: u32, told: &[Notification]) {
+        if told.is_empty() {
+            return;
+        }
+        for (id, shown) in self.of_io() {
+            let of = HostController { id, host: shown.host().to_owned() };
+            let host = shown.identity().host;
+            let own = told.iter().filter(|it| it.host == host);
+            if self.directory.is_attached(namespace, &of) {
+                own.for_each(|it| shown.notifications().add(it.notice, namespace));
+            }
+        }
+    }
+
+    /// Removes the registrations of a host without an identity, which is gone with its controller
+    /// or a reset.
+    pub(super) fn forget_host(&self, host: ReservingHost) {
+        if matches!(host, ReservingHost::Identified(_)) {
+            return;
+        }
+        for namespace in self.directory.all().iter() {
+            let guard = namespace.reservations();
+            let told = guard.change(self.operations(), |it| Ok(it.remove(host)));
+            // It was not stored, so that storing cannot fail.
+            self.notify(guard.namespace(), &told.unwrap_or_default());
         }
     }
 

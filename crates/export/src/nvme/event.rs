@@ -110,6 +110,12 @@ impl Events {
         self.raise(LogPage::Errors, 0, error as u32);
     }
 
+    /// Notes that the log of reservations has a page more.
+    pub(super) fn note_reservation(&mut self) {
+        // Type 6, of the command set: reservation log page available.
+        self.raise(LogPage::ReservationNotification, 6, 0);
+    }
+
     /// Completions that are due, by command, with dword 0.
     pub(super) fn completed(&mut self) -> Vec<(u16, Status, u32)> {
         let aborted = self.aborted.drain(..).map(|id| (id, Status::ABORTED_BY_REQUEST, 0));

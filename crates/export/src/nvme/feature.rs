@@ -1,8 +1,9 @@
 //! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is saved.
-//! The drive keeps write protection and what belongs to an endurance group or the subsystem; all
-//! others return to their defaults with the controller.
+//! The drive keeps write protection, those of reservations and what belongs to an endurance group
+//! or the subsystem; all others return to their defaults with the controller.
 
 mod error_injection;
+mod reservation;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +14,11 @@ use super::command::Command;
 use super::context::{CommandCompletion, Context};
 use super::event;
 use super::host::Host;
-use super::io::refusal;
 use super::namespace::{ALL_NAMESPACES, Namespaces};
 use super::property::{QUEUES_MAX, VECTORS};
 use super::repertoire::{self, Feature, Scope};
-use super::status::Status;
+use super::reservation::HostIdentity;
+use super::status::{Status, refusal};
 use super::wire::{low8, low16, u64_at};
 
 /// Temperature of a drive that has no sensor, in kelvin: that of a room, for hosts take 0 for one.
@@ -50,8 +51,10 @@ pub(super) struct Features {
     keep_alive_ms: u32,
     host_behavior: Vec<u8>,
     host_id: [u8; 16],
-    /// True if it came with Connect, and has 128 bits.
+    /// True if it came with Connect.
     is_host_id_fixed: bool,
+    /// True if it has 128 bits, and not 64.
+    is_host_id_extended: bool,
 }
 
 /// Feature that a command names, and the namespaces that it is about: none unless it is theirs.
@@ -121,7 +124,13 @@ impl Features {
             host_behavior: vec![0; HOST_BEHAVIOR_BYTES],
             host_id: host.id,
             is_host_id_fixed: host.transport.is_fabrics(),
+            is_host_id_extended: host.is_extended(),
         }
+    }
+
+    /// Identity of the host of a controller.
+    pub(super) fn identity(&self, controller: u16) -> HostIdentity {
+        HostIdentity::of(controller, self.host_id, self.is_host_id_extended)
     }
 
     pub(super) const fn queues(&self) -> u16 {
@@ -204,6 +213,8 @@ impl Features {
                 check_group(command.dword(11))?;
                 context.drive.endurance_events()
             }
+            Feature::ReservationMask => reservation::mask(context, of)?,
+            Feature::ReservationPersistence => reservation::persistence(context, of)?,
             Feature::WriteProtection => protection(context, of)?,
             Feature::ErrorInjection => {
                 return Ok(error_injection::get(context.drive.operations()));
@@ -267,7 +278,15 @@ impl Features {
             Feature::ErrorInjection => error_injection::set(context.drive.operations(), data)?,
             Feature::WriteProtection => protect(context, &target.namespaces, value & 7)?,
             Feature::HostId if self.is_host_id_fixed => return Err(Status::COMMAND_SEQUENCE),
-            Feature::HostId => self.host_id[..data.len()].copy_from_slice(data),
+            Feature::HostId => {
+                self.host_id = [0; 16];
+                self.host_id[..data.len()].copy_from_slice(data);
+                self.is_host_id_extended = data.len() == self.host_id.len();
+            }
+            Feature::ReservationMask => reservation::set_mask(context, &target.namespaces, value)?,
+            Feature::ReservationPersistence => {
+                reservation::persist(context, &target.namespaces, value & 1 == 1)?;
+            }
         }
         Ok(CommandCompletion::value(0_u32))
     }
@@ -340,6 +359,7 @@ pub(super) fn temperature_k(health: &DriveHealth) -> u16 {
 pub(super) fn uses(context: &Context<'_>, (feature, scope): (Feature, Scope), host: &Host) -> u32 {
     let is_changeable = match feature {
         Feature::HostId => !host.transport.is_fabrics(),
+        Feature::ReservationPersistence => context.drive.operations().keeps_reservations(),
         Feature::WriteProtection => context.drive.operations().is_operable(),
         _ => true,
     };

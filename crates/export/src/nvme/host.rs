@@ -24,3 +24,10 @@ pub(super) struct Host {
     /// True if its connections are encrypted.
     pub(super) is_encrypted: bool,
 }
+
+impl Host {
+    /// True if its identifier came with Connect, and has 128 bits.
+    pub(super) const fn is_extended(&self) -> bool {
+        self.transport.is_fabrics()
+    }
+}

@@ -293,6 +293,7 @@ fn of_namespace(namespace: &Namespace, operations: &dyn Operations) -> Structure
     put_formats(&mut it, has_pages || operations.is_operable());
     it.put_u8(26, u8::from(block_bytes == PAGE_BYTES));
     it.put_u8(30, sharing(namespace));
+    it.put_u8(31, reservation_capabilities(operations));
     // DLFEAT: deallocated blocks read as zeroes; Write Zeroes may deallocate.
     it.put_u8(33, 1 << 3 | 1);
     // NAWUN and NAWUPF, and their boundaries NABSN and NABSPF; NABO is 0.
@@ -322,6 +323,12 @@ fn sharing(namespace: &Namespace) -> u8 {
     u8::from(!namespace.is_private)
 }
 
+/// RESCAP: all kinds of reservations, and Ignore Existing Key as of revision 1.3; whether they can
+/// persist through power loss.
+fn reservation_capabilities(operations: &dyn Operations) -> u8 {
+    1 << 7 | 0x3F << 1 | u8::from(operations.keeps_reservations())
+}
+
 fn is_protected(namespace: &Namespace, operations: &dyn Operations) -> bool {
     namespace.is_read_only || operations.protection(namespace.id) != Protection::Open
 }
@@ -329,6 +336,7 @@ fn is_protected(namespace: &Namespace, operations: &dyn Operations) -> bool {
 fn independent(namespace: &Namespace, operations: &dyn Operations) -> Structure {
     let mut it = Structure::new(IDENTIFY_BYTES);
     it.put_u8(1, sharing(namespace));
+    it.put_u8(2, reservation_capabilities(operations));
     it.put_u8(8, u8::from(is_protected(namespace, operations)));
     // ENDGID: of the only endurance group.
     it.put_u16(12, 1);

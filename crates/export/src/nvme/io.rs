@@ -3,12 +3,13 @@
 use std::ops::RangeInclusive;
 
 use blockio::Op;
-use device::{DeviceError, Durability, OperationError, Operations, Work};
+use device::{DeviceError, Durability, Operations};
 
 use super::command::{Command, IoCommand};
 use super::namespace::{ALL_NAMESPACES, Namespace, Namespaces};
 use super::repertoire::Repertoire;
-use super::status::Status;
+use super::reservation::{Access, ReservationCommand};
+use super::status::{Status, in_progress, refusal};
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
 use crate::PacedCommand;
@@ -46,6 +47,12 @@ pub(super) enum IoKind {
     WriteUncorrectable,
     /// Copies source ranges, as many as this says, to the place of the command.
     Copy(usize),
+    /// Changes reservations.
+    Reserve(ReservationCommand),
+    ReportReservations {
+        /// True if Host Identifiers of 128 bits are asked for.
+        is_extended: bool,
+    },
 }
 
 /// A checked I/O command, which its namespace can carry out.
@@ -62,6 +69,8 @@ pub(super) struct Io {
     pub(super) lba: u64,
     /// True if it must be durable before it is completed.
     pub(super) is_durable: bool,
+    /// Time in its namespace since which it waited for its data; none if it did not.
+    pub(super) waits_since: Option<u64>,
 }
 
 impl Io {
@@ -88,18 +97,36 @@ impl Io {
             Some(IoCommand::Flush) => IoKind::Flush,
             Some(IoCommand::WriteUncorrectable) => IoKind::WriteUncorrectable,
             Some(IoCommand::Copy) => IoKind::Copy(sources(dword)?),
+            Some(
+                it @ (IoCommand::ReservationRegister
+                | IoCommand::ReservationAcquire
+                | IoCommand::ReservationRelease),
+            ) => IoKind::Reserve(ReservationCommand::parse(it, command.dword(10))?),
+            Some(IoCommand::ReservationReport) => {
+                IoKind::ReportReservations { is_extended: command.dword(11) & 1 == 1 }
+            }
             None => return Err(Status::INVALID_OPCODE),
         };
         let id = command.namespace();
         if kind == IoKind::Flush && id == ALL_NAMESPACES {
             let (offset, length, lba) = (0, 0, 0);
-            return Ok(Self { kind, namespace: 0, offset, length, lba, is_durable: true });
+            let (is_durable, waits_since) = (true, None);
+            return Ok(Self { kind, namespace: 0, offset, length, lba, is_durable, waits_since });
         }
         let namespace = namespaces.get(id).ok_or(Status::INVALID_NAMESPACE)?;
-        let mut io = Self { kind, namespace: id, offset: 0, length: 0, lba: 0, is_durable: false };
+        let (offset, length, lba, is_durable, waits_since) = (0, 0, 0, false, None);
+        let mut io = Self { kind, namespace: id, offset, length, lba, is_durable, waits_since };
         match kind {
             IoKind::Flush => io.is_durable = true,
             IoKind::Manage(_) => io.length = ranges_bytes(command.dword(10)),
+            IoKind::Reserve(_) => {}
+            IoKind::ReportReservations { .. } => {
+                // NUMD counts from 0, in dwords.
+                io.length = 4 * (u64::from(command.dword(10)) + 1);
+                if io.length > TRANSFER_BYTES_MAX as u64 {
+                    return Err(Status::INVALID_FIELD);
+                }
+            }
             // Its length is that of its sources.
             IoKind::Copy(_) => {
                 io.lba = command.quad(10);
@@ -149,12 +176,28 @@ impl Io {
         )
     }
 
+    /// Group of commands that reservations admit or not ([nvme-base-2021], "Command Behavior in the
+    /// Presence of a Reservation"); none of those that check registrations themselves.
+    pub(super) const fn access(&self) -> Option<Access> {
+        match self.kind {
+            IoKind::Read | IoKind::Compare | IoKind::Verify => Some(Access::Read),
+            IoKind::Write
+            | IoKind::WriteZeroes(_)
+            | IoKind::Manage(_)
+            | IoKind::Flush
+            | IoKind::WriteUncorrectable
+            | IoKind::Copy(_) => Some(Access::Write),
+            IoKind::Reserve(_) | IoKind::ReportReservations { .. } => None,
+        }
+    }
+
     /// Minimum and maximum bytes that the host sends with it. They differ for Dataset Management:
     /// Linux always sends a list of the maximum size.
     pub(super) fn host_bytes(&self) -> RangeInclusive<usize> {
         let bytes = match self.kind {
             IoKind::Write | IoKind::Compare | IoKind::Manage(_) => self.length,
             IoKind::Copy(sources) => (sources * SOURCE_BYTES) as u64,
+            IoKind::Reserve(command) => command.data_bytes() as u64,
             _ => 0,
         };
         let least = usize::try_from(bytes).expect("bounded by a transfer");
@@ -172,14 +215,19 @@ impl Io {
             IoKind::WriteZeroes(true) => Op::Trim,
             IoKind::Flush => Op::Flush,
             // Its ranges are known once its data is there, or it moves no data.
-            IoKind::Manage(_) | IoKind::Copy(_) | IoKind::WriteUncorrectable => return None,
+            IoKind::Manage(_)
+            | IoKind::Copy(_)
+            | IoKind::WriteUncorrectable
+            | IoKind::Reserve(_)
+            | IoKind::ReportReservations { .. } => return None,
         };
         let (offset, length) = (self.offset.saturating_add(origin), self.length);
         let fua = self.is_durable && self.kind != IoKind::Flush;
         Some(PacedCommand { op, offset, length, fua })
     }
 
-    /// Carries out a command other than a read or a flush; `data` is the host's data for it.
+    /// Carries out a command other than a read, a flush or one of reservations; `data` is the
+    /// host's data for it.
     ///
     /// # Errors
     /// Fails with what the device answered, or with the status of a comparison that differs.
@@ -218,7 +266,10 @@ impl Io {
                 let marked = operations.mark_unreadable(namespace.id, sector, sectors);
                 marked.map_err(|error| IoFailure::Refused(refusal(&error)))?;
             }
-            IoKind::Read | IoKind::Flush => {}
+            IoKind::Read
+            | IoKind::Flush
+            | IoKind::Reserve(_)
+            | IoKind::ReportReservations { .. } => {}
         }
         Ok(())
     }
@@ -250,6 +301,7 @@ impl IoFailure {
             DeviceError::OutOfRange { .. } => Status::LBA_OUT_OF_RANGE,
             _ if error.is_no_space() => Status::CAPACITY_EXCEEDED,
             DeviceError::ReadOnly => Status::WRITE_PROTECTED,
+            DeviceError::Reserved => Status::RESERVATION_CONFLICT,
             DeviceError::Gone => Status::INVALID_NAMESPACE,
             DeviceError::InProgress(work) => in_progress(*work),
             DeviceError::Unreadable { .. } => Status::UNRECOVERED_READ,
@@ -265,30 +317,6 @@ impl IoFailure {
             _ => io.lba,
         };
         (status, lba)
-    }
-}
-
-/// The status of a command that background work on the drive does not admit.
-pub(super) const fn in_progress(work: Work) -> Status {
-    match work {
-        Work::Format => Status::FORMAT_IN_PROGRESS,
-        Work::Sanitize => Status::SANITIZE_IN_PROGRESS,
-        Work::SanitizeFailed => Status::SANITIZE_FAILED,
-        Work::SelfTest => Status::SELF_TEST_IN_PROGRESS,
-    }
-}
-
-/// The status of an operation that was not begun.
-pub(super) const fn refusal(error: &OperationError) -> Status {
-    match error {
-        OperationError::NoNamespace { .. } => Status::INVALID_NAMESPACE,
-        OperationError::NoSpace { .. } => Status::INSUFFICIENT_CAPACITY,
-        OperationError::TooMany(_) => Status::NO_IDENTIFIER,
-        OperationError::Value { .. } => Status::INVALID_FIELD,
-        OperationError::Busy(work) => in_progress(*work),
-        OperationError::ReadOnly | OperationError::Protected { .. } => Status::WRITE_PROTECTED,
-        OperationError::Unsupported(_) => Status::INVALID_OPCODE,
-        OperationError::Failed { .. } => Status::INTERNAL,
     }
 }
 

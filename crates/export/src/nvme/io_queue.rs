@@ -8,19 +8,20 @@
 //!   another host detaches one before the flush.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLockReadGuard};
 
 use device::{DeviceError, ReadPart};
 
 use super::answers::Answers;
 use super::command::Command;
 use super::controller::{Controller, Link};
-use super::counters::QueueCounters;
+use super::counters::{ControllerSnapshot, QueueCounters};
 use super::error_log::FailedCommand;
 use super::io::{Io, IoFailure, IoKind, asked_of_ranges};
 use super::lock::locked;
 use super::namespace::{HostController, Namespace, Namespaces, View};
 use super::repertoire::Repertoire;
+use super::reservation::{Notice, Notification, ReservationCommand, Reservations, report};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use crate::PacedCommand;
@@ -33,10 +34,14 @@ pub(super) struct IoQueue {
     of: HostController,
     link: Arc<Link>,
     counters: Arc<QueueCounters>,
+    /// Status of the controller outside of its lock.
+    shown: Arc<ControllerSnapshot>,
     view: View,
     /// Reads that have room for their data, and the namespace of all of them.
     reads: Vec<(Command, Io)>,
     reads_of: Option<Arc<Namespace>>,
+    /// Commands that wait for their data, by identifier, with the time of that in their namespace.
+    waiting: BTreeMap<u16, u64>,
     /// Commands that are answered once what they promise holds.
     unsettled: Vec<PendingCommand>,
 }
@@ -72,6 +77,7 @@ impl IoQueue {
         let found = locked(&controller);
         let (repertoire, of) = (found.repertoire(), found.host_controller());
         let (link, counters) = (Arc::clone(found.link()), found.counters(number));
+        let shown = Arc::clone(found.shown());
         drop(found);
         Self {
             number,
@@ -80,9 +86,11 @@ impl IoQueue {
             of,
             link,
             counters,
+            shown,
             view: View::default(),
             reads: Vec::new(),
             reads_of: None,
+            waiting: BTreeMap::new(),
             unsettled: Vec::new(),
         }
     }
@@ -111,6 +119,13 @@ impl IoQueue {
         })
     }
 
+    /// Notes that a command waits for its data, as it does at most once.
+    pub(super) fn wait(&mut self, command: &Command) {
+        if let Some(namespace) = self.view.namespaces().get(command.namespace()) {
+            self.waiting.insert(command.id(), namespace.reservations().now());
+        }
+    }
+
     /// Carries a command out, or completes it with a status. Returns the command for the modelled
     /// drive, and whether it was carried out; reads may still fail.
     pub(super) fn execute(
@@ -132,8 +147,9 @@ impl IoQueue {
         subsystem: &Subsystem,
         (answers, answered): (&mut impl Answers, &mut Option<Vec<PacedCommand>>),
     ) -> (Option<PacedCommand>, bool) {
+        let waits_since = self.waiting.remove(&command.id());
         let checked = data.and_then(|data| {
-            let io = parsed?;
+            let io = Io { waits_since, ..parsed? };
             Ok((io, data.get(..*io.host_bytes().start()).ok_or(Status::SGL_LENGTH)?))
         });
         let (io, data) = match checked {
@@ -151,8 +167,15 @@ impl IoQueue {
         }
         self.finish_reads(subsystem, answers, answered);
         let namespace = self.view.namespaces().get(io.namespace);
-        let done =
-            namespace.map_or(Ok(()), |it| io.carry_out(it, data, subsystem.drive().operations()));
+        let done = match namespace {
+            Some(namespace) => self.carry_out(namespace, &io, data, subsystem),
+            None => self.check_all(&io),
+        };
+        if let (Ok(report), IoKind::ReportReservations { .. }) = (&done, io.kind) {
+            self.counters.count(&io);
+            answers.deliver(command, report, 0);
+            return (None, true);
+        }
         if let Err(failure) = done {
             let namespace = namespace.map(AsRef::as_ref);
             self.fail(command.id(), (&io, namespace), &failure, (subsystem, answers));
@@ -171,6 +194,61 @@ impl IoQueue {
             self.unsettled.push(PendingCommand { id: command.id(), io, of, asked });
         }
         (asked, true)
+    }
+
+    /// Carries out a command other than a read, while reservations admit it. Returns the report
+    /// that it asks for, if it is of reservations.
+    fn carry_out(
+        &self,
+        namespace: &Namespace,
+        io: &Io,
+        data: &[u8],
+        subsystem: &Subsystem,
+    ) -> Result<Vec<u8>, IoFailure> {
+        let (drive, guard) = (subsystem.drive(), namespace.reservations());
+        if let IoKind::Reserve(command) = io.kind {
+            let (host, keys) = (self.shown.identity().host, command.keys(data));
+            let act = |it: &mut Reservations| {
+                let told = it.carry_out(host, command, keys)?;
+                if let ReservationCommand::Preempt { aborts: true, .. } = command {
+                    let is_preempted =
+                        |it: &&Notification| it.notice == Notice::RegistrationPreempted;
+                    guard.abort(told.iter().filter(is_preempted).map(|it| it.host));
+                }
+                Ok(told)
+            };
+            let told = guard.change(drive.operations(), act).map_err(IoFailure::Refused)?;
+            drive.notify(namespace.id, &told);
+            return Ok(Vec::new());
+        }
+        let admitted = self.admit(namespace, io)?;
+        if let IoKind::ReportReservations { is_extended } = io.kind {
+            let report = report(&admitted, &self.shown.identity(), is_extended);
+            let mut report = report.map_err(IoFailure::Refused)?;
+            report.resize(usize::try_from(io.length).expect("bounded by a transfer"), 0);
+            return Ok(report);
+        }
+        io.carry_out(namespace, data, drive.operations()).map(|()| Vec::new())
+    }
+
+    /// Admits a command to a namespace as long as what is returned lives.
+    fn admit<'a>(
+        &self,
+        namespace: &'a Namespace,
+        io: &Io,
+    ) -> Result<RwLockReadGuard<'a, Reservations>, IoFailure> {
+        let (guard, host) = (namespace.reservations(), || self.shown.identity().host);
+        let admitted = guard.admit(host, io.access()).map_err(IoFailure::Refused)?;
+        if io.waits_since.is_some_and(|then| guard.is_aborted(host(), then)) {
+            return Err(IoFailure::Refused(Status::ABORTED_BY_PREEMPTION));
+        }
+        Ok(admitted)
+    }
+
+    /// Checks a command that is of all namespaces.
+    fn check_all(&self, io: &Io) -> Result<Vec<u8>, IoFailure> {
+        let mut all = self.view.namespaces().iter();
+        all.try_for_each(|it| self.admit(it, io).map(drop)).map(|()| Vec::new())
     }
 
     /// Flushes what must be durable, and completes the commands that wait for it.
@@ -248,14 +326,7 @@ impl IoQueue {
     ) {
         let waiting = std::mem::take(&mut self.reads);
         let Some(namespace) = self.reads_of.take().filter(|_| !waiting.is_empty()) else { return };
-        let results = {
-            let buffers = answers.buffers();
-            assert_eq!(buffers.len(), waiting.len(), "a buffer for each read");
-            let read =
-                |((_, io), buffer): (&(Command, Io), _)| ReadPart { offset: io.offset, buffer };
-            let mut reads: Vec<ReadPart<'_>> = waiting.iter().zip(buffers).map(read).collect();
-            namespace.device().read_many(&mut reads)
-        };
+        let results = self.read(&namespace, &waiting, answers);
         let good = results.iter().take_while(|result| result.is_ok()).count();
         answers.finish_reads(good);
         for (_, io) in &waiting[..good] {
@@ -264,7 +335,6 @@ impl IoQueue {
         }
         for ((command, io), result) in waiting.into_iter().zip(results).skip(good) {
             let begun = result
-                .map_err(IoFailure::from)
                 .and_then(|()| self.put_read(&command, io, answers).map_err(IoFailure::Refused));
             match begun {
                 Ok(()) => {
@@ -277,6 +347,30 @@ impl IoQueue {
                 }
             }
         }
+    }
+
+    /// Fills the buffers of reads of a namespace, while reservations admit them.
+    fn read(
+        &self,
+        namespace: &Namespace,
+        waiting: &[(Command, Io)],
+        answers: &mut impl Answers,
+    ) -> Vec<Result<(), IoFailure>> {
+        // They are alike for reservations.
+        let (_, first) = &waiting[0];
+        let host = || self.shown.identity().host;
+        let _admitted = match namespace.reservations().admit(host, first.access()) {
+            Ok(admitted) => admitted,
+            Err(status) => {
+                return waiting.iter().map(|_| Err(IoFailure::Refused(status))).collect();
+            }
+        };
+        let buffers = answers.buffers();
+        assert_eq!(buffers.len(), waiting.len(), "a buffer for each read");
+        let read = |((_, io), buffer): (&(Command, Io), _)| ReadPart { offset: io.offset, buffer };
+        let mut reads: Vec<ReadPart<'_>> = waiting.iter().zip(buffers).map(read).collect();
+        let read = namespace.device().read_many(&mut reads).into_iter();
+        read.map(|result| result.map_err(IoFailure::from)).collect()
     }
 
     /// Completes a command that failed on a namespace, none if it is of none; failures of the drive

@@ -68,6 +68,12 @@ pub(super) fn log_page(
             endurance::group(context, controller.features().critical_warning(&health))
         }
         LogPage::PersistentEvents => persistent_events(controller, context, command)?,
+        LogPage::ReservationNotification => {
+            if !retains_event {
+                controller.events().page_read(page);
+            }
+            controller.take_notification()
+        }
         LogPage::Sanitize => {
             if !retains_event {
                 controller.events().page_read(LogPage::Sanitize);

@@ -14,9 +14,9 @@ use super::command::{AdminCommand, Command};
 use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
 use super::identify::{BLOCK_FORMATS, IDENTIFY_BYTES};
-use super::io::{in_progress, refusal};
 use super::namespace::{ALL_NAMESPACES, AttachmentError};
-use super::status::Status;
+use super::reservation::Access;
+use super::status::{Status, in_progress, refusal};
 use super::wire::{low8, u16_at, u64_at};
 
 /// Bit of Sanitize: blocks are to stay allocated.
@@ -41,6 +41,9 @@ pub(super) fn manage(
     (kind, command): (AdminCommand, &Command),
     data: &[u8],
 ) -> Outcome {
+    if let Err(status) = check_reservations(controller, context, (kind, command)) {
+        return Outcome::Completed(status.into());
+    }
     let done = match kind {
         AdminCommand::FormatNvm => match format(context, command) {
             Ok(result) => {
@@ -59,6 +62,26 @@ pub(super) fn manage(
         note(controller, context, command, word(kind, command));
     }
     done.into()
+}
+
+/// Checks that no reservation of another host keeps one of these commands, which are of the group
+/// of writes, from a namespace; a self-test and a creation are of none.
+fn check_reservations(
+    controller: &Controller,
+    context: &Context<'_>,
+    (kind, command): (AdminCommand, &Command),
+) -> Result<(), Status> {
+    match (kind, command.dword(10) & 0xF) {
+        (AdminCommand::DeviceSelfTest, _) | (AdminCommand::NamespaceManagement, 0) => return Ok(()),
+        _ => {}
+    }
+    let id = command.namespace();
+    let is_of_all = kind == AdminCommand::Sanitize || id == ALL_NAMESPACES;
+    let all = context.drive.directory().all();
+    let host = || controller.shown().identity().host;
+    all.iter()
+        .filter(|it| is_of_all || it.id == id)
+        .try_for_each(|it| it.reservations().admit(host, Some(Access::Write)).map(drop))
 }
 
 /// The command in the drive's history, after "asked to ".

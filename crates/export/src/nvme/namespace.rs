@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use device::{Device, Operations, ServedNamespace};
 
 use super::lock::locked;
+use super::reservation::ReservationGuard;
 use super::wire::{eui64, nguid, uuid};
 
 /// Namespace Identifier that means all of them.
@@ -38,6 +39,7 @@ pub(super) struct Namespace {
     pub(super) is_read_only: bool,
     /// True if one controller at a time has it.
     pub(super) is_private: bool,
+    reservations: Arc<ReservationGuard>,
 }
 
 /// Namespaces by identifier.
@@ -74,8 +76,18 @@ pub(super) struct Directory {
     /// Version of the drive's namespaces with what they are.
     known: RwLock<(u64, Arc<Namespaces>)>,
     attachments: Mutex<Attachments>,
+    /// Guards of the namespaces; held while they are looked at anew.
+    guards: Mutex<BTreeMap<u32, GuardedNamespace>>,
     /// Counts changes of attachments.
     version: AtomicU64,
+}
+
+/// A namespace that is there, by its device, with its guard: another of its identifier later is no
+/// longer reserved.
+#[derive(Debug)]
+struct GuardedNamespace {
+    device: Arc<dyn Device>,
+    guard: Arc<ReservationGuard>,
 }
 
 /// Attachments by namespace.
@@ -101,17 +113,23 @@ pub(super) struct View {
 }
 
 impl Namespace {
-    fn of(served: ServedNamespace, drive: u64) -> Self {
-        let ServedNamespace { id, name, device, block_bytes, is_read_only, is_private } = served;
+    fn of(served: ServedNamespace, drive: u64, reservations: Arc<ReservationGuard>) -> Self {
+        let ServedNamespace { id, name, device, block_bytes, is_read_only, is_private, .. } =
+            served;
         assert!([512, 4096].contains(&block_bytes), "blocks of {block_bytes} bytes");
         let block_shift = u8::try_from(block_bytes.ilog2()).expect("a power of two");
         let part = format!("namespace {name}");
         let (uuid, nguid, eui64) = (uuid(drive, &part), nguid(drive, &part), eui64(drive, &part));
-        Self { id, device, block_shift, uuid, nguid, eui64, is_read_only, is_private }
+        Self { id, device, block_shift, uuid, nguid, eui64, is_read_only, is_private, reservations }
     }
 
     pub(super) fn device(&self) -> &dyn Device {
         self.device.as_ref()
+    }
+
+    /// Its reservations, which are the same as long as it is there.
+    pub(super) const fn reservations(&self) -> &Arc<ReservationGuard> {
+        &self.reservations
     }
 
     /// Logical blocks; a remainder of a device that was resized meanwhile is left out.
@@ -132,8 +150,8 @@ impl Namespaces {
 
 impl Directory {
     pub(super) fn new(operations: Arc<dyn Operations>) -> Self {
-        let (known, attachments) = (RwLock::default(), Mutex::default());
-        let own = Self { operations, known, attachments, version: AtomicU64::new(0) };
+        let (known, attachments, guards) = Default::default();
+        let own = Self { operations, known, attachments, guards, version: AtomicU64::new(0) };
         let there = own.all();
         let open = |is_private| {
             if is_private {
@@ -156,13 +174,35 @@ impl Directory {
             }
         }
         let drive = self.operations.identity().number;
-        let served = self.operations.namespaces().into_iter();
-        let all = Arc::new(Namespaces(
-            served.map(|it| (it.id, Arc::new(Namespace::of(it, drive)))).collect(),
-        ));
+        let mut guards = locked(&self.guards);
+        let version = self.operations.namespaces_version();
+        let served = self.operations.namespaces();
+        guards.retain(|id, _| served.iter().any(|it| it.id == *id));
+        let namespace = |it: ServedNamespace| {
+            let guard = self.guard(&mut guards, &it);
+            (it.id, Arc::new(Namespace::of(it, drive, guard)))
+        };
+        let all = Arc::new(Namespaces(served.into_iter().map(namespace).collect()));
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         *known = (version, Arc::clone(&all));
         all
+    }
+
+    /// The guard of a namespace: another one if the namespace is another.
+    fn guard(
+        &self,
+        guards: &mut BTreeMap<u32, GuardedNamespace>,
+        served: &ServedNamespace,
+    ) -> Arc<ReservationGuard> {
+        let known = guards.get(&served.id).filter(|it| Arc::ptr_eq(&it.device, &served.device));
+        if let Some(known) = known {
+            return Arc::clone(&known.guard);
+        }
+        let fence = Arc::clone(&served.fence);
+        let guard = Arc::new(ReservationGuard::new(served.id, fence, self.operations.as_ref()));
+        let (device, own) = (Arc::clone(&served.device), Arc::clone(&guard));
+        guards.insert(served.id, GuardedNamespace { device, guard: own });
+        guard
     }
 
     /// The namespaces that are attached to a controller now; `view` is brought up to date.

@@ -66,6 +66,7 @@ pub(super) enum LogPage {
     Features = 0x12,
     ManagementInterface = 0x13,
     Discovery = 0x70,
+    ReservationNotification = 0x80,
     Sanitize = 0x81,
     OcpHealth = 0xC0,
     Lateness = 0xD1,
@@ -90,6 +91,8 @@ pub(super) enum Feature {
     Sanitize = 0x17,
     EnduranceEvents = 0x18,
     HostId = 0x81,
+    ReservationMask = 0x82,
+    ReservationPersistence = 0x83,
     WriteProtection = 0x84,
     /// Of [ocp-nvme-2021].
     ErrorInjection = 0xC0,
@@ -176,7 +179,7 @@ const ADMIN: [CommandRow<AdminCommand>; 17] = [
     row(AdminCommand::Sanitize, Owner::Operable, 0, CHANGES_DATA | ALONE | OF_SUBSYSTEM),
 ];
 
-const IO: [CommandRow<IoCommand>; 9] = [
+const IO: [CommandRow<IoCommand>; 13] = [
     row(IoCommand::Read, Owner::Io, 0, 0),
     row(IoCommand::Write, Owner::Io, 0, CHANGES_DATA),
     row(IoCommand::Flush, Owner::Io, 0, 0),
@@ -186,9 +189,13 @@ const IO: [CommandRow<IoCommand>; 9] = [
     row(IoCommand::Verify, Owner::Io, 1 << 7, 0),
     row(IoCommand::Copy, Owner::Io, 1 << 8, CHANGES_DATA),
     row(IoCommand::WriteUncorrectable, Owner::Operable, 1 << 1, CHANGES_DATA),
+    row(IoCommand::ReservationRegister, Owner::Io, 1 << 5, 0),
+    row(IoCommand::ReservationReport, Owner::Io, 1 << 5, 0),
+    row(IoCommand::ReservationAcquire, Owner::Io, 1 << 5, 0),
+    row(IoCommand::ReservationRelease, Owner::Io, 1 << 5, 0),
 ];
 
-const PAGES: [PageRow; 17] = [
+const PAGES: [PageRow; 18] = [
     PageRow(LogPage::Supported, Owner::All, 0),
     PageRow(LogPage::Errors, Owner::Io, 0),
     PageRow(LogPage::Health, Owner::Io, 0),
@@ -203,12 +210,13 @@ const PAGES: [PageRow; 17] = [
     PageRow(LogPage::Features, Owner::Io, 1 << 5),
     PageRow(LogPage::ManagementInterface, Owner::Io, 1 << 5),
     PageRow(LogPage::Discovery, Owner::Discovery, 0),
+    PageRow(LogPage::ReservationNotification, Owner::Io, 0),
     PageRow(LogPage::Sanitize, Owner::Operated, 0),
     PageRow(LogPage::OcpHealth, Owner::Io, 0),
     PageRow(LogPage::Lateness, Owner::Modelled, 0),
 ];
 
-const FEATURES: [FeatureRow; 18] = [
+const FEATURES: [FeatureRow; 20] = [
     FeatureRow(Feature::Arbitration, Owner::Io, Scope::Controller, 0),
     FeatureRow(Feature::Power, Owner::Io, Scope::Controller, 0),
     FeatureRow(Feature::Temperature, Owner::Io, Scope::Controller, 0),
@@ -225,6 +233,8 @@ const FEATURES: [FeatureRow; 18] = [
     FeatureRow(Feature::Sanitize, Owner::Operable, Scope::Subsystem, 0),
     FeatureRow(Feature::EnduranceEvents, Owner::Io, Scope::EnduranceGroup, 0),
     FeatureRow(Feature::HostId, Owner::Io, Scope::Controller, 0),
+    FeatureRow(Feature::ReservationMask, Owner::Io, Scope::Namespace, 0),
+    FeatureRow(Feature::ReservationPersistence, Owner::Io, Scope::Namespace, 0),
     FeatureRow(Feature::WriteProtection, Owner::Operated, Scope::Namespace, 0),
     FeatureRow(Feature::ErrorInjection, Owner::Injecting, Scope::Subsystem, 0),
 ];

@@ -1,5 +1,7 @@
 //! Status of a completed command ([nvme-base-2021], "Status Field").
 
+use device::{OperationError, Work};
+
 /// Status Code Type and Status Code of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
@@ -29,13 +31,16 @@ impl Status {
     pub(crate) const SGL_LENGTH: Self = Self::fixed(GENERIC, 0x0F);
     pub(crate) const SGL_TYPE: Self = Self::fixed(GENERIC, 0x11);
     pub(crate) const PRP_OFFSET: Self = Self::fixed(GENERIC, 0x13);
+    pub(crate) const HOST_ID_FORMAT: Self = Self::fixed(GENERIC, 0x18);
     pub(crate) const SGL_OFFSET: Self = Self::fixed(GENERIC, 0x16);
+    pub(crate) const ABORTED_BY_PREEMPTION: Self = Self::retried(GENERIC, 0x1B);
     pub(crate) const SANITIZE_FAILED: Self = Self::fixed(GENERIC, 0x1C);
     pub(crate) const SANITIZE_IN_PROGRESS: Self = Self::retried(GENERIC, 0x1D);
     pub(crate) const WRITE_PROTECTED: Self = Self::fixed(GENERIC, 0x20);
     pub(crate) const TRANSPORT: Self = Self::retried(GENERIC, 0x22);
     pub(crate) const LBA_OUT_OF_RANGE: Self = Self::fixed(GENERIC, 0x80);
     pub(crate) const CAPACITY_EXCEEDED: Self = Self::fixed(GENERIC, 0x81);
+    pub(crate) const RESERVATION_CONFLICT: Self = Self::fixed(GENERIC, 0x83);
     pub(crate) const FORMAT_IN_PROGRESS: Self = Self::retried(GENERIC, 0x84);
     pub(crate) const NO_COMPLETION_QUEUE: Self = Self::fixed(COMMAND_SPECIFIC, 0x00);
     pub(crate) const QUEUE_IDENTIFIER: Self = Self::fixed(COMMAND_SPECIFIC, 0x01);
@@ -102,5 +107,29 @@ impl Status {
             | (self.retry as u16) << 12
             | (self.has_more as u16) << 14
             | (self.is_final as u16) << 15
+    }
+}
+
+/// The status of a command that background work on the drive does not admit.
+pub(super) const fn in_progress(work: Work) -> Status {
+    match work {
+        Work::Format => Status::FORMAT_IN_PROGRESS,
+        Work::Sanitize => Status::SANITIZE_IN_PROGRESS,
+        Work::SanitizeFailed => Status::SANITIZE_FAILED,
+        Work::SelfTest => Status::SELF_TEST_IN_PROGRESS,
+    }
+}
+
+/// The status of an operation that was not begun.
+pub(super) const fn refusal(error: &OperationError) -> Status {
+    match error {
+        OperationError::NoNamespace { .. } => Status::INVALID_NAMESPACE,
+        OperationError::NoSpace { .. } => Status::INSUFFICIENT_CAPACITY,
+        OperationError::TooMany(_) => Status::NO_IDENTIFIER,
+        OperationError::Value { .. } => Status::INVALID_FIELD,
+        OperationError::Busy(work) => in_progress(*work),
+        OperationError::ReadOnly | OperationError::Protected { .. } => Status::WRITE_PROTECTED,
+        OperationError::Unsupported(_) => Status::INVALID_OPCODE,
+        OperationError::Failed { .. } => Status::INTERNAL,
     }
 }

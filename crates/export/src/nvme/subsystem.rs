@@ -347,5 +347,6 @@ fn fixed(id: u32, export: &Export, block_bytes: u64) -> Result<ServedNamespace, 
         block_bytes: u32::try_from(block_bytes).expect("it was checked"),
         is_read_only: export.is_read_only,
         is_private: false,
+        fence: Arc::default(),
     })
 }

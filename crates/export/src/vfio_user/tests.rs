@@ -1,6 +1,9 @@
 //! A server, and machines whose drivers read, write, lie and vanish.
 
 mod driver;
+#[expect(dead_code, reason = "the tests of the controller use the rest of it")]
+#[path = "../../tests/nvme/host.rs"]
+mod host;
 #[path = "../../tests/nvme/laws.rs"]
 mod laws;
 
@@ -17,6 +20,7 @@ use device::{
 use proptest::prelude::*;
 
 use self::driver::{DATA, Driver, ENTRIES, MEMORY, MEMORY_BYTES, command, place, words};
+use self::host::{Data, Digests, Host, Inner, Order, io, u16_at};
 use self::laws::{AdminRequest, Answer, Subject, check};
 use super::message::code;
 use super::*;
@@ -163,6 +167,104 @@ fn what_is_claimed_is_carried_out_and_nothing_else() {
     let operated = |is_read_only| Rig::operated(Arc::default(), is_read_only);
     for rig in [Rig::new(None), operated(false), operated(true)] {
         check(&mut rig.driver());
+    }
+}
+
+/// Runs a reservation command of a machine with two keys.
+fn reserve(driver: &mut Driver, opcode: u8, dword: u32, keys: [u64; 2]) -> u16 {
+    let mut entry = command(opcode, 1, &[(10, dword)]);
+    driver.memory.write(DATA, &keys.map(u64::to_le_bytes).concat()).unwrap();
+    driver.with_pages(&mut entry, (DATA, 16), 0);
+    driver.run(entry) & 0x7FF
+}
+
+/// The admin queue and an I/O queue of a host over NVMe/TCP.
+fn tcp_host(subsystem: &Arc<Subsystem>, identifier: u8) -> (Host<Inner>, Host<Inner>) {
+    let open = || {
+        let mut host = Host::open(Inner::new(subsystem), Digests::default(), 0);
+        host.identifier = [identifier; 16];
+        host
+    };
+    let (mut admin, mut queue) = (open(), open());
+    let controller = admin.begin(subsystem.nqn());
+    queue.begin_io((1, controller), subsystem.nqn(), true);
+    (admin, queue)
+}
+
+#[test]
+fn a_machine_and_two_hosts_over_tcp_contend_for_a_namespace() {
+    const CONFLICT: u16 = 0x83;
+    let rig = Rig::operated(Arc::default(), false);
+    let mut machine = rig.driver();
+    let identify = command(0x09, 0, &[(10, 0x81), (11, 1)]);
+    let mut with_data = identify;
+    machine.memory.write(DATA, &[3; 16]).unwrap();
+    machine.with_pages(&mut with_data, (DATA, 16), 0);
+    assert_eq!(machine.admin(&with_data).0, 0);
+    let ((mut admin, mut first), (_admin, mut second)) =
+        (tcp_host(&rig.subsystem, 1), tcp_host(&rig.subsystem, 2));
+    let run = |queue: &mut Host<Inner>, opcode, dword: u32, keys: [u64; 2]| {
+        let data = keys.map(u64::to_le_bytes).concat();
+        queue.run(&Order::new(opcode, 1, &[dword]).with(Data::Capsule(&data))).status
+    };
+    let write = |queue: &mut Host<Inner>| {
+        queue.run(&io(WRITE, 1, 0, 1).with(Data::Capsule(&[1; 512]))).status
+    };
+    let moves = |machine: &mut Driver| {
+        [READ, WRITE].map(|opcode| machine.run(machine.moves(opcode, 0, 1, 0)) & 0x7FF)
+    };
+    assert_eq!(run(&mut first, 0x0D, 0, [0, 0xA]), 0);
+    assert_eq!(run(&mut second, 0x0D, 0, [0, 0xB]), 0);
+    // Exclusive access of the first, registrants only.
+    assert_eq!(run(&mut first, 0x11, 4 << 8, [0xA, 0]), 0);
+    assert_eq!((moves(&mut machine), write(&mut second)), ([CONFLICT; 2], 0));
+    assert_eq!(reserve(&mut machine, 0x0D, 0, [0, 0xC]), 0);
+    assert_eq!(moves(&mut machine), [0, 0]);
+    // The machine takes over with write exclusive.
+    assert_eq!(reserve(&mut machine, 0x11, 2 | 1 << 8, [0xC, 0xA]), 0);
+    assert_eq!((moves(&mut machine), write(&mut first), write(&mut second)), ([0, 0], 0x83, 0x83));
+    assert_eq!(admin.log(0x80, 64).data[8], 1, "its registration was preempted");
+    let read = second.run(&io(READ, 1, 0, 1).with(Data::In(512)));
+    assert_eq!(read.status, 0);
+    // A report of 64 bytes and two registrants of 64, into the memory of the machine.
+    let mut entry = command(0x0E, 1, &[(10, 47), (11, 1)]);
+    machine.with_pages(&mut entry, (DATA, 192), 0);
+    assert_eq!(machine.run(entry), 0);
+    let mut report = [0; 192];
+    machine.memory.read(DATA, &mut report).unwrap();
+    assert_eq!((report[4], u16_at(&report, 5)), (1, 2));
+    assert_eq!((report[64 + 2], report[64 + 16], report[128 + 2], report[128 + 16]), (0, 2, 1, 3));
+    assert_eq!(machine.run(command(0x0E, 1, &[(10, 47), (11, 0)])) & 0x7FF, 0x18);
+    // It is registered by its identifier, also after it is gone.
+    drop(machine);
+    assert_eq!(write(&mut second), CONFLICT);
+}
+
+#[test]
+fn a_machine_without_an_identifier_is_another_host_after_a_reset() {
+    let rig = Rig::operated(Arc::default(), false);
+    let mut machine = rig.driver();
+    let (_admin, mut host) = tcp_host(&rig.subsystem, 1);
+    let read = |host: &mut Host<Inner>| host.run(&io(READ, 1, 0, 1).with(Data::In(512))).status;
+    assert_eq!(reserve(&mut machine, 0x0D, 0, [0, 0xC]), 0);
+    assert_eq!(reserve(&mut machine, 0x11, 2 << 8, [0xC, 0]), 0);
+    assert_eq!(read(&mut host), 0x83);
+    let mut report = command(0x0E, 1, &[(10, 11), (11, 0)]);
+    machine.with_pages(&mut report, (DATA, 48), 0);
+    assert_eq!(machine.run(report), 0, "the form for 64 bits");
+    machine.write_region(0, 0x14, &words(&[0]));
+    assert_eq!(read(&mut host), 0);
+    drop(machine);
+    // As with the end of its connection.
+    let mut machine = rig.driver();
+    assert_eq!(reserve(&mut machine, 0x0D, 0, [0, 0xC]), 0);
+    assert_eq!(reserve(&mut machine, 0x11, 2 << 8, [0xC, 0]), 0);
+    assert_eq!(read(&mut host), 0x83);
+    drop(machine);
+    let deadline = Instant::now() + PATIENCE;
+    while read(&mut host) != 0 {
+        assert!(Instant::now() < deadline, "the reservation stays");
+        std::thread::yield_now();
     }
 }
 

@@ -36,7 +36,8 @@ impl Subject for Queues {
 fn what_is_claimed_is_carried_out_and_nothing_else() {
     let (admin, host) = Rig::new(512).queues(Digests::default(), false);
     check(&mut Queues(admin, host));
-    for rig in [Operated::new(), Operated::for_reading(), Operated::injecting()] {
+    let private = Operated::of_private();
+    for rig in [Operated::new(), Operated::for_reading(), Operated::injecting(), private] {
         let (admin, host) = rig.queues();
         check(&mut Queues(admin, host));
     }

@@ -235,6 +235,8 @@ pub(crate) struct Host<W> {
     pub(crate) wire: W,
     pub(crate) digests: Digests,
     pub(crate) largest_data: usize,
+    /// Host Identifier of its Connect.
+    pub(crate) identifier: [u8; 16],
     next_id: u16,
 }
 
@@ -251,7 +253,7 @@ impl<W: Wire> Host<W> {
         assert_eq!((answer[0], answer[2], answer[11]), (1, 128, request[11]));
         let largest_data = u32::from_le_bytes(answer[12..16].try_into().unwrap()) as usize;
         assert!(largest_data >= 4096, "{largest_data}");
-        Self { wire, digests, largest_data, next_id: 1 }
+        Self { wire, digests, largest_data, identifier: [7; 16], next_id: 1 }
     }
 
     /// A PDU with a header whose common part is put right, and data.
@@ -385,7 +387,7 @@ impl<W: Wire> Host<W> {
         keep_alive_ms: u32,
     ) -> Done {
         let mut data = vec![0; 1024];
-        data[..16].fill(7);
+        data[..16].copy_from_slice(&self.identifier);
         data[16..18].copy_from_slice(&controller.to_le_bytes());
         data[256..256 + subsystem.len()].copy_from_slice(subsystem.as_bytes());
         data[512..512 + host.len()].copy_from_slice(host.as_bytes());

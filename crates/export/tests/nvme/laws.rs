@@ -176,9 +176,16 @@ fn check_attributes(told: &[u8], effects: &[u8], (pages, features): (&[u8], &[u8
             assert_eq!(admin >> bit & 1 == 1, lists(effects, *opcode), "OACS, {opcode:02x}h");
         }
     }
-    for (bit, opcode) in [(0, 5), (1, 4), (2, 9), (3, 8), (5, 0x0D), (7, 0x0C), (8, 0x19)] {
+    for (bit, opcode) in [(0, 5), (1, 4), (2, 9), (3, 8), (7, 0x0C), (8, 0x19)] {
         assert_eq!(io >> bit & 1 == 1, lists(effects, 256 + opcode), "ONCS, {opcode:02x}h");
     }
+    for opcode in [0x0D, 0x0E, 0x11, 0x15] {
+        assert_eq!(io >> 5 & 1 == 1, lists(effects, 256 + opcode), "ONCS, {opcode:02x}h");
+    }
+    for feature in [0x82, 0x83] {
+        assert_eq!(io >> 5 & 1 == 1, lists(features, feature), "ONCS, feature {feature:02x}h");
+    }
+    assert_eq!(io >> 5 & 1 == 1, lists(pages, 0x80), "ONCS, Reservation Notification");
     assert_eq!(io >> 6 & 1 == 1, lists(features, 0x0E), "ONCS, Timestamp");
     for (bit, page) in [(1, 5), (3, 7), (3, 8), (4, 0x0D), (5, 0), (5, 0x12), (5, 0x13)] {
         assert!(told[261] >> bit & 1 == 1 && lists(pages, page), "LPA, {page:02x}h");
@@ -192,7 +199,7 @@ fn check_attributes(told: &[u8], effects: &[u8], (pages, features): (&[u8], &[u8
     assert_eq!(lists(effects, 0x14), lists(pages, 6), "self-tests");
     assert_eq!(told[96] >> 4 & 1 == 1, lists(pages, 9) && lists(features, 0x18), "CTRATT");
     assert_eq!(told[531] != 0, lists(features, 0x84), "NWPC");
-    let scopes = [(5, 1), (0x17, 0x20), (0x18, 8), (0x84, 1)];
+    let scopes = [(5, 1), (0x17, 0x20), (0x18, 8), (0x82, 1), (0x83, 1), (0x84, 1)];
     for (feature, of) in scopes.into_iter().filter(|(it, _)| lists(features, (*it).into())) {
         assert_eq!(scope(features, feature), of, "feature {feature:02x}h");
     }
@@ -204,6 +211,12 @@ fn check_namespaces(subject: &mut impl Subject, told: &[u8], features: &[u8]) {
     let (allocated, common) = (identify(subject, 0x11, 1), identify(subject, 8, 1));
     assert_eq!(own, allocated);
     assert_eq!((own[30], own[99]), (common[1], common[8]), "NMIC and NSATTR");
+    let has_reservations = u16_at(told, 520) >> 5 & 1 == 1;
+    assert_eq!((own[31], own[31] != 0), (common[2], has_reservations), "RESCAP");
+    if has_reservations {
+        let can_persist = get_feature(subject, 0x83, 3).value & 4 != 0;
+        assert_eq!(own[31] & 1 == 1, can_persist, "RESCAP and feature 83h");
+    }
     assert_eq!(own[100..104], common[10..14], "NVM set and endurance group");
     assert_eq!(u16_at(&own, 100), 0, "there are no NVM sets");
     if lists(features, 0x84) {

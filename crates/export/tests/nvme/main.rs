@@ -14,6 +14,7 @@ mod hostile;
 mod laws;
 mod operated;
 mod property;
+mod reserved;
 mod served;
 
 use std::sync::Arc;

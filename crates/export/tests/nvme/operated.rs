@@ -124,7 +124,14 @@ impl Operated {
         Self::open(Arc::new(MemoryDevice::new(SIZE)), kept, false)
     }
 
-    fn on(base: Arc<dyn Device>, is_read_only: bool) -> Self {
+    /// The next server of its drive, after the power went.
+    pub(crate) fn restarted(&self, is_read_only: bool) -> Self {
+        let kept = self.drive.kept.lock().unwrap().clone();
+        let kept = if kept.namespaces.is_empty() { PersistentState::whole(512) } else { kept };
+        Self::open(Arc::new(MemoryDevice::new(SIZE)), kept, is_read_only)
+    }
+
+    pub(crate) fn on(base: Arc<dyn Device>, is_read_only: bool) -> Self {
         Self::open(base, PersistentState::whole(512), is_read_only)
     }
 
@@ -142,6 +149,19 @@ impl Operated {
         let mut host = Host::open(Inner::new(&self.subsystem), Digests::default(), 0);
         let controller = host.begin(self.subsystem.nqn());
         (host, controller)
+    }
+
+    /// The queues of a host with this identifier.
+    pub(crate) fn queues_of(&self, identifier: [u8; 16]) -> (Host<Inner>, Host<Inner>) {
+        let open = || {
+            let mut host = Host::open(Inner::new(&self.subsystem), Digests::default(), 0);
+            host.identifier = identifier;
+            host
+        };
+        let (mut admin, mut io) = (open(), open());
+        let controller = admin.begin(self.subsystem.nqn());
+        io.begin_io((1, controller), self.subsystem.nqn(), true);
+        (admin, io)
     }
 
     pub(crate) fn queues(&self) -> (Host<Inner>, Host<Inner>) {

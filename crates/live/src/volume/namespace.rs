@@ -300,6 +300,7 @@ impl Window {
             }
             error @ (DeviceError::HostFull { .. }
             | DeviceError::ReadOnly
+            | DeviceError::Reserved
             | DeviceError::Poisoned { .. }
             | DeviceError::Transient { .. }
             | DeviceError::InProgress(_)

@@ -15,8 +15,12 @@ use std::fs;
 use std::path::Path;
 
 use device::operator::{KeptNamespace, PersistentState, Sectors};
-use device::{SanitizeState, SelfTest, SelfTestEnd, SelfTestResult};
-use serde::{Deserialize, Serialize};
+use device::{
+    PersistentReservations, Registration, ReservationKind, SanitizeState, SelfTest, SelfTestEnd,
+    SelfTestResult,
+};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use status::Namespace;
 use status::Refusal;
 
@@ -48,6 +52,33 @@ struct FileNamespace {
     /// Ranges of sectors: the first one, and the one after the last.
     #[serde(default)]
     unreadable: Vec<(u64, u64)>,
+    #[serde(default)]
+    reservations: FileReservations,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct FileReservations {
+    is_persistent: bool,
+    registrations: Vec<FileRegistration>,
+    /// Number of the kind of the reservation.
+    #[serde(deserialize_with = "known_kind")]
+    kind: Option<u8>,
+    holder: Option<[u8; 16]>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct FileRegistration {
+    host: [u8; 16],
+    key: u64,
+}
+
+/// Reads the kind of a reservation. One that is not known is refused: the namespace would be open.
+fn known_kind<'de, D: Deserializer<'de>>(file: D) -> Result<Option<u8>, D::Error> {
+    let kind = Option::<u8>::deserialize(file)?;
+    let Some(unknown) = kind.filter(|it| ReservationKind::of(*it).is_none()) else {
+        return Ok(kind);
+    };
+    Err(D::Error::custom(format!("the kind of a reservation is {unknown}, must be 1 to 6")))
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -102,7 +133,16 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<PersistentStat
             taken.push(id);
             let name = name.clone();
             let (is_protected, is_private, unreadable) = Default::default();
-            FileNamespace { id, name, block_bytes, is_protected, is_private, unreadable }
+            let reservations = FileReservations::default();
+            FileNamespace {
+                id,
+                name,
+                block_bytes,
+                is_protected,
+                is_private,
+                unreadable,
+                reservations,
+            }
         });
         namespaces.push(KeptNamespace {
             id: known.id,
@@ -113,6 +153,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<PersistentStat
             unreadable: Sectors::from_iter(known.unreadable),
             is_protected: known.is_protected,
             is_private: known.is_private,
+            reservations: known.reservations.into(),
         });
     }
     namespaces.sort_by_key(|it| it.id);
@@ -204,6 +245,32 @@ impl From<&KeptNamespace> for FileNamespace {
             is_protected: kept.is_protected,
             is_private: kept.is_private,
             unreadable: kept.unreadable.runs().collect(),
+            reservations: FileReservations::from(&kept.reservations),
+        }
+    }
+}
+
+impl From<FileReservations> for PersistentReservations {
+    fn from(file: FileReservations) -> Self {
+        let registrations = file.registrations.into_iter();
+        let registration = |it: FileRegistration| Registration { host: it.host, key: it.key };
+        Self {
+            is_persistent: file.is_persistent,
+            registrations: registrations.map(registration).collect(),
+            kind: file.kind.and_then(ReservationKind::of),
+            holder: file.holder,
+        }
+    }
+}
+
+impl From<&PersistentReservations> for FileReservations {
+    fn from(kept: &PersistentReservations) -> Self {
+        let registration = |it: &Registration| FileRegistration { host: it.host, key: it.key };
+        Self {
+            is_persistent: kept.is_persistent,
+            registrations: kept.registrations.iter().map(registration).collect(),
+            kind: kept.kind.map(|kind| kind as u8),
+            holder: kept.holder,
         }
     }
 }
@@ -278,6 +345,12 @@ mod tests {
         kept.namespaces[0].block_bytes = 512;
         kept.namespaces[0].is_protected = true;
         kept.namespaces[0].is_private = true;
+        kept.namespaces[0].reservations = PersistentReservations {
+            is_persistent: true,
+            registrations: vec![Registration { host: [3; 16], key: u64::MAX }],
+            kind: Some(ReservationKind::ExclusiveAccess),
+            holder: Some([3; 16]),
+        };
         kept.keeps_blocks = true;
         kept.sanitize = SanitizeState::Running;
         let end = SelfTestEnd::Failed { namespace: 2, lba: 9 };
@@ -315,5 +388,11 @@ mod tests {
         fs::write(volume.join(NAME), "{").unwrap();
         let error = load_operations(&volume, 512).unwrap_err().to_string();
         assert!(error.contains("operations.json"), "{error}");
+        let reserved = r#"{"is_persistent":true,"registrations":[],"kind":7,"holder":null}"#;
+        let namespace =
+            format!(r#"{{"id":1,"name":"","block_bytes":512,"reservations":{reserved}}}"#);
+        fs::write(volume.join(NAME), format!(r#"{{"namespaces":[{namespace}]}}"#)).unwrap();
+        let error = load_operations(&volume, 512).unwrap_err().to_string();
+        assert!(error.contains("reservation is 7"), "{error}");
     }
 }

@@ -67,6 +67,10 @@ impl Backing for DriveService {
         live::keep_operations(&volume.folder, kept).map_err(|error| error.to_string())
     }
 
+    fn is_durable(&self) -> bool {
+        self.subject.volume().is_some()
+    }
+
     /// Both meters stand before the gate of the namespace, which refuses commands as well.
     fn client_device(&self, id: u32, device: Arc<dyn Device>) -> Arc<dyn Device> {
         let meter = Arc::<Meter>::default();

@@ -1,5 +1,9 @@
 //! A served drive under observation, over volumes and memory.
 
+#[expect(dead_code, reason = "the tests of the controller use the rest of it")]
+#[path = "../../../export/tests/nvme/host.rs"]
+mod host;
+
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,6 +19,7 @@ use live::{
 use status::management::{Answer, Request};
 use status::{HealthState, ProblemKind};
 
+use self::host::{Data, Digests, Host, Inner, Order, io};
 use super::*;
 
 /// A namespace that several controllers may have.
@@ -274,6 +279,60 @@ fn a_sanitize_that_a_crash_ended_goes_on_with_the_next_server() {
     assert!(!is_on_die(folder.path()));
     operator.stop();
     assert_eq!(live::load_operations(&volume, 512).unwrap().sanitize, SanitizeState::Done);
+}
+
+/// A host of an operated drive: its admin queue and an I/O queue.
+fn nvme_host(operator: &Arc<Operator>, identifier: u8) -> (Host<Inner>, Host<Inner>) {
+    let subsystem = Arc::new(Subsystem::operated(Arc::<Operator>::clone(operator)));
+    let open = || {
+        let mut host = Host::open(Inner::new(&subsystem), Digests::default(), 0);
+        host.identifier = [identifier; 16];
+        host
+    };
+    let (mut admin, mut queue) = (open(), open());
+    let controller = admin.begin(subsystem.nqn());
+    queue.begin_io((1, controller), subsystem.nqn(), true);
+    (admin, queue)
+}
+
+#[test]
+fn a_reservation_outlasts_a_killed_server_if_a_host_wants_it_to() {
+    const PERSISTENT: u32 = 3 << 30;
+    for persistence in [0, PERSISTENT] {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = volume(folder.path());
+        {
+            let (_service, operator) = serve(&volume);
+            let (mut admin, mut queue) = nvme_host(&operator, 1);
+            assert_eq!(admin.identify(0, 1).data[31] & 1, 1, "RESCAP");
+            let mut reserve = |opcode, dword: u32, keys: [u64; 2]| {
+                let data = keys.map(u64::to_le_bytes).concat();
+                queue.run(&Order::new(opcode, 1, &[dword]).with(Data::Capsule(&data))).status
+            };
+            assert_eq!(reserve(0x0D, persistence, [0, 0xA]), 0);
+            assert_eq!(reserve(0x11, 3 << 8, [0xA, 0]), 0);
+            // Nothing is closed.
+        }
+        let (_service, operator) = serve(&volume);
+        let client = operator.namespaces()[0].fenced_device();
+        let is_open = client.write(0, &[1; 512], Durability::Volatile).is_ok();
+        assert_eq!(is_open, persistence == 0, "to clients of other protocols");
+        for identifier in [1, 2] {
+            let (_admin, mut queue) = nvme_host(&operator, identifier);
+            let write = io(0x01, 1, 0, 1);
+            let status = queue.run(&write.with(Data::Capsule(&[1; 512]))).status;
+            let is_admitted = identifier == 1 || persistence == 0;
+            assert_eq!(status, if is_admitted { 0 } else { 0x83 }, "host {identifier}");
+        }
+    }
+}
+
+#[test]
+fn a_drive_in_memory_does_not_promise_to_keep_reservations() {
+    let (_service, operator) = in_memory();
+    let (mut admin, _) = nvme_host(&operator, 1);
+    assert_eq!(admin.identify(0, 1).data[31], 0xFE, "RESCAP");
+    assert_eq!(admin.run(&Order::new(0x09, 1, &[0x83, 1])).status, 0x02);
 }
 
 #[test]

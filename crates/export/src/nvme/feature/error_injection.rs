@@ -4,8 +4,7 @@
 use device::{InjectedError, InjectedErrorKind, Operations};
 
 use super::super::context::CommandCompletion;
-use super::super::io::refusal;
-use super::super::status::Status;
+use super::super::status::{Status, refusal};
 use super::super::wire::{Structure, u16_at};
 
 /// Bytes of an entry, and most entries.

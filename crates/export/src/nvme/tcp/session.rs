@@ -275,6 +275,9 @@ impl Session {
             Ok(CommandData::Later(bytes)) => {
                 let entries = self.queue().map_or(1, |queue| queue.entries);
                 self.transfers.add(*command, bytes, entries)?;
+                if let Phase::Io(_, io) = &mut self.phase {
+                    io.wait(command);
+                }
             }
             Err(status) => self.execute(command, Err(status), replies, next),
         }
