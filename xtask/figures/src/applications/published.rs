@@ -117,17 +117,16 @@ pub(super) fn published(options: Options<'_>) -> Result<Comparison> {
 pub(super) fn text(comparison: &Comparison) -> Result<String> {
     let mut text = format!(
         "{HEADING}\n\n\
-         The review of the Fusion ioMemory PX600 has SysBench OLTP on MySQL. Its laboratory \
-         describes the test [storagereview-sysbench]: two Xeon E5-2650 of eight cores, 24 GB of \
-         memory for a database of 260 GB. By default SysBench chose three quarters of the rows \
-         from one hundredth of all [kopytov-2009], which such a memory holds. It holds 8 % of the \
-         rest as well, so {:.0} % of the reads go to the drive. Of the built-in recordings, which \
-         choose all rows alike, {:.0} % do. So they are replayed with `--buffered {BUFFERED:.0} \
-         --host-processors {PROCESSORS} --state filled`. The speed of the host, {:.2} times that \
-         of the recordings, is fitted to the rate at two threads (`--host-speed`), and the rows of \
-         32 threads are predictions. The replay takes out of the think times that 32 clients \
-         shared two processors in the recording. Each figure is the median of three replays with \
-         shares one percent apart.\n\n\
+         The review of the Fusion ioMemory PX600 has SysBench OLTP on MySQL, with two Xeon E5-2650 \
+         of eight cores and 24 GB of memory for a database of 260 GB [storagereview-sysbench]. \
+         SysBench chose three quarters of the rows from one hundredth of all [kopytov-2009]; \
+         memory holds these and 8 % of the rest, so {:.0} % of the reads go to the drive. Of the \
+         built-in recordings, which choose all rows alike, {:.0} % do. So they are replayed with \
+         `--buffered {BUFFERED:.0} --host-processors {PROCESSORS} --state filled`. The speed of \
+         the host, {:.2} times that of the recordings, is fitted to the rate at two threads \
+         (`--host-speed`); the rows of 32 threads are predictions. The replay takes the sharing of \
+         two processors by 32 clients out of the think times. Each figure is the median of three \
+         replays with shares one percent apart.\n\n\
          | row | figure | published | model | error | |\n|---|---|---|---|---|---|\n",
         REVIEW_MISSES * 100.0,
         RECORDING_MISSES * 100.0,
@@ -201,22 +200,20 @@ const fn reviewed(tps: f64, latency_ms_mean: f64, latency_ms_p99: f64) -> Review
 
 /// Text beneath the published figures.
 const UNEXPRESSED: &str = "
-At 32 threads all are predicted too fast. The mean latencies of the six are off by much the same \
-time, whatever the card, and that of the PX600, measured a year later, by half of it. So the error \
-is the host's: the replay has the think times of MariaDB 10.11, and not the contention of Percona \
-Server 5.5, which the laboratory ran.
+At 32 threads all are predicted too fast: the mean latencies of the six by much the same time, \
+that of the PX600, measured a year later, by half of it. So the error is the host's: the replay \
+has the think times of MariaDB 10.11, not the contention of the laboratory's Percona Server 5.5.
 
-Of the 21 pairs of cards 14 are in order, and 17 on settled models. There the rates are 0.4 to \
-1.8 of the published ones, since all of the drive was written at random before, where a database \
-writes a tenth of it.
+Of the 21 pairs of cards 14 are in order, on settled models 17. There the rates are 0.4 to 1.8 of \
+the published ones, since the whole drive was written at random before, and a database writes a \
+tenth of it.
 
-A database with more memory also writes fewer pages, so `--buffered` holds back the writes of \
-pages in the same share as it answers reads. The built-in recording of 32 clients has 48 MB of \
-memory for 324 MB of data: 26.6 reads of a page and 301 KiB in writes of a page or more for a \
-transaction. One with 224 MB, on a drive of 4 ms, had 3.7 reads and 49 KiB: a seventh and a sixth.
+More memory also saves writes, so `--buffered` holds back page writes in the same share as reads. \
+The built-in recording of 32 clients, with 48 MB of memory for 324 MB of data, has 26.6 reads of a \
+page and 301 KiB in writes of a page or more a transaction; one with 224 MB, at 4 ms, 3.7 reads \
+and 49 KiB.
 
 Not compared are rows B054 and B055, a NoSQL database on four nodes (suite `nosql-four-nodes` of \
-the protocol `applications`), since neither its requests nor the sizes of its data and memory are \
-published, and rows B061 to B063, a SQL server with 3,000 warehouses and 30,000 users, whose \
-memory and think times are not published.
+the protocol `applications`) whose requests, data and memory are not published, and B061 to B063, \
+a SQL server with 3,000 warehouses and 30,000 users whose memory and think times are not.
 ";

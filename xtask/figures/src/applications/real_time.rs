@@ -94,16 +94,13 @@ pub(super) fn compare(folder: &Path, options: Options<'_>) -> Result<Vec<RealTim
 /// The section of the document.
 pub(super) fn text(rows: &[RealTime], repeats: u32) -> Result<String> {
     let mut text = format!(
-        "{HEADING}\nMariaDB under SysBench on a drive in memory whose replies have the latencies \
-         of a model in real time (`--timing model --time-lapse 1`), beside what replays of the \
-         recordings on the drive of 4 ms predict for the same model. The first two models are \
-         hard disks, the others cards that answer in tens of microseconds. Figures are medians of \
-         {repeats} measurements or predictions, with the range in brackets.\n\n\
-         `late` is the time by which the drive's replies were later than in the model, as a share \
-         of their time in the model. Database, clients and drive share two processors. Where \
-         these are too few for the drive to answer in time, what was measured is not the model, \
-         and no error is stated: above {:.0} %. `host` is the share of think times in the \
-         prediction.\n\n\
+        "{HEADING}\nMariaDB under SysBench on a drive in memory with the timing of a model in \
+         real time (`--timing model --time-lapse 1`), beside predictions for that model from the \
+         recordings at 4 ms. The first two models are hard disks, the others cards that answer in \
+         tens of microseconds. Figures are medians of {repeats}, with the range in brackets.\n\n\
+         `late` is the delay of replies beyond the model, as a share of their time in the model. \
+         Database, clients and drive share two processors; above {:.0} % the drive is too late to \
+         stand for the model, and no error is stated.\n\n\
          | model | threads | measured TPS | late | predicted TPS | error | host |\n\
          |---|---|---|---|---|---|---|\n",
         SLOWDOWN_MAX * 100.0

@@ -90,8 +90,7 @@ pub(super) fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
     writeln!(
         text,
         "Each measurement took {} and was made {} times, the drives in turn{}; figures are \
-         medians, with the range in brackets. The median of the predictions from all recordings \
-         is compared with that of the measurements.",
+         medians, with the range in brackets, and errors those of medians.",
         lengths(),
         options.repeats,
         if options.is_realtime {
@@ -115,9 +114,9 @@ pub(super) fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
         writeln!(
             text,
             "The 99th percentile of the latency of a transaction is missed by **{:.1} % in the \
-             median** and {:.1} % in the 90th percentile of {} predictions. It is compared where \
-             {TRANSACTIONS_MIN} transactions or more were measured: of fewer it is one of the \
-             slowest two. `db_bench` logs no transactions, so that it is not predicted there.",
+             median** and {:.1} % in the 90th percentile of {} predictions. It is compared from \
+             {TRANSACTIONS_MIN} measured transactions on (of fewer it is one of the slowest two); \
+             `db_bench` logs none.",
             median * 100.0,
             p90 * 100.0,
             tails().count(),
@@ -211,16 +210,15 @@ fn line(text: &mut String, row: &Row) -> Result<()> {
 const HEAD: &str = "\
 # Predictions of applications
 
-Written by `cargo xtask applications`, which takes the better part of an hour, and needs root, \
-MariaDB, PostgreSQL, sysbench and RocksDB's tools. `--realtime` runs the databases and their \
-clients at real-time priority; without it the machine should have no other work.
+Written by `cargo xtask applications`, which takes most of an hour and needs root, MariaDB, \
+PostgreSQL, sysbench, RocksDB's tools, and a machine without other work unless `--realtime` gives \
+databases and clients real-time priority.
 
-Two drives in memory keep to the times of two models: one reads and writes in 4 ms, the other in \
-16 ms, in place, so without state or stalls. Each application is measured on both, and predicted \
-on each from its recording on the other (`floatgate app` with `--keep-front-end`). The errors are \
-those of the method: think times that depend on the load, requests whose parent is not the one \
-that caused them, and what the emulated drive takes beyond the times of its model. The error of a \
-model comes on top of it ([validation](validation.md)).
+Two drives in memory read and write in 4 ms and in 16 ms, in place, so without state or stalls. \
+Each application is measured on both, and predicted on each from its recording on the other \
+(`floatgate app --keep-front-end`). The errors are those of the method: think times that depend on \
+the load, requests with a wrong parent, and the time that an emulated drive takes beyond its \
+model. The error of a model comes on top ([validation](validation.md)).
 
 `host` is the share of think times in what the last request of the replay waited for. Above 80 % \
 no rate is printed.
@@ -229,8 +227,8 @@ no rate is printed.
 
 /// Text above the scatter of measurements.
 const SCATTER: &str = "
-A measurement predicts the next one of the same application on the same drive no better than the \
-first columns say; the other columns contain that scatter.
+The first columns are the scatter of measurements of one application on one drive; the others \
+contain it.
 
 | figure | measurement of another, median | 90th percentile | prediction of a measurement, median \
 | 90th percentile |
@@ -241,20 +239,20 @@ first columns say; the other columns contain that scatter.
 const TAIL: &str = "
 ### Shared flushes
 
-Transactions that commit while a flush is under way share the next one (group commit). A replay \
-has as many transactions to a flush as the recording: in two recordings on each drive pgbench had \
-1.72 and 1.73 at 4 ms and 1.72 and 1.76 at 16 ms with four clients, 2.65 and 2.70 beside 2.65 with \
-eight. On a drive so fast that commits no longer wait for each other, fewer share a flush than in \
-the recording; there the think times of the host dominate, and the rate is marked or withheld.
+Transactions that commit during a flush share the next one (group commit). A replay has as many \
+transactions a flush as the recording: in two recordings on each drive pgbench had 1.72 and 1.73 \
+at 4 ms and 1.72 and 1.76 at 16 ms with four clients, 2.65 and 2.70 beside 2.65 with eight. On a \
+drive so fast that commits no longer wait for each other, fewer share one; there the host \
+dominates, and the rate is marked or withheld.
 
 ### The slowest transactions
 
-The 99th percentile of MariaDB from recordings on the drive of 16 ms is off because of pauses in \
-the recordings. With eight clients MariaDB pauses for 0.3 to 2.4 s, one to four times in 40 s on \
-either drive. A replay has them once for as many transactions as the recording: those of one pause \
-are two in a hundred of the 420 transactions on the drive of 16 ms, and one in two hundred of the \
-1,650 on that of 4 ms. A recording does not tell a pause by a timer from work. With one client \
-three of 86 transactions on the drive of 16 ms read three times as many pages as the others.
+The 99th percentile of MariaDB from recordings at 16 ms is off because of pauses. With eight \
+clients MariaDB pauses for 0.3 to 2.4 s, one to four times in 40 s on either drive; a replay has \
+the pauses once for as many transactions as the recording. One pause holds two in a hundred of the \
+420 transactions at 16 ms, but one in two hundred of the 1,650 at 4 ms. A recording does not tell \
+a pause by a timer from work. With one client three of 86 transactions at 16 ms read three times \
+as many pages as the others.
 ";
 
 #[cfg(test)]

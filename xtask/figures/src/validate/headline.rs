@@ -162,12 +162,11 @@ fn section(crossed: &[CrossValidation]) -> String {
         .collect();
     format!(
         "\n## Cross-validation\n\n{headline}\n\n\
-         One family of loads at a time is left out, the drive's free parameters are fitted again \
-         to the other families from the centres of ranges that are not the drive's own, and the \
-         family is predicted; [fitting](fit.md#cross-validation) says what that approximates and \
-         what counts as known. An error is the distance of modelled over published from 1. This \
-         section is of model version {MODEL_VERSION}. \
-         Written by `cargo xtask cross-validate` from [the data](cross-validation.json).\n\n\
+         One family of loads at a time is predicted from the others: \
+         [fitting](fit.md#cross-validation) says how, what that approximates and what counts as \
+         known. An error is the distance of modelled over published from 1. Written by \
+         `cargo xtask cross-validate` from [the data](cross-validation.json) of model version \
+         {MODEL_VERSION}.\n\n\
          {}\n{}\n{}\n{}\n",
         errors(crossed),
         families(crossed),
@@ -235,8 +234,8 @@ fn families(crossed: &[CrossValidation]) -> String {
 fn suspects(numbers: &[(&str, &CrossNumber)]) -> String {
     let suspect: Vec<_> = numbers.iter().filter(|(_, it)| !it.rests_on.is_empty()).collect();
     let mut text = format!(
-        "Of {} free parameters, {} are suspect: a single family (or a single row of it, in \
-         brackets) determines them, or nothing does.\n\n\
+        "Of {} free parameters, {} are suspect: a single family (a single row, in brackets) \
+         determines them, or nothing does.\n\n\
          | drive | parameter | range | refitted to all | in the file | rests on |\n\
          |---|---|---|---|---|---|\n",
         numbers.len(),

@@ -22,13 +22,11 @@ pub(crate) fn page(
          Published figures beside modelled ones, written by `cargo xtask validate`; do not edit.\n\
          Model version {MODEL_VERSION}, seed {seed}, each drive in its time lapse: {}.\n\
          {unvalidated}\n\n\
-         A row is compared with the first protocol, in the order of their names, that has its \
-         workload, load and phase; protocols that name its document come first.\n\
+         A row is compared with the first protocol by name that has its workload, load and phase; \
+         protocols that name its document come first.\n\
          Where a range was published, the ratio is to its nearer end. Rates and average latencies \
          of a burst are those of its best interval, since reviews state peaks.\n\
-         Loads that no row is read from are left out, such as the shares of a rate that VDbench \
-         sends between two profiles.\n\
-         Makers state no host: rows of their data sheets are of one that never sleeps, and \
+         Makers state no host: their data sheets are compared under one that never sleeps, and \
          bounds no rate unless the flash management runs on it.\n\n\
          {crossed}\n{}\n{}\n{}\n{}\n{}",
         count(rows),
@@ -49,9 +47,9 @@ fn every_row(rows: &[Row]) -> String {
     format!(
         "## Every row\n\n\
          [Every figure](../gallery/validation.html#figures) lists the {} measured rows and the {} \
-         rows of data sheets that were compared, with model, load, published and modelled value.\n\
-         `floatgate validate` prints them, too; with `--json` it adds the protocol of each, and \
-         whether it follows from listed stalls.\n",
+         rows of data sheets that were compared.\n\
+         `floatgate validate --json` adds the protocol of each, and whether it follows from listed \
+         stalls.\n",
         of(true),
         of(false),
     )
@@ -63,10 +61,9 @@ fn facts(rows: &[Row]) -> String {
     let count = stated().count();
     let mut text = format!(
         "## Data-sheet specifications\n\n\
-         {count} rows state a capacity, over-provisioning, endurance or warranty, which are inputs \
-         of a model, and count in no median; `floatgate validate` prints them all. Raw capacity is \
-         that of the NAND in GiB, which makers print as GB; over-provisioning is what follows from \
-         that, in the convention of its row.\n\n"
+         {count} rows state a capacity, over-provisioning, endurance or warranty: inputs of a \
+         model, which count in no median. Raw capacity is that of the NAND in GiB, which makers \
+         print as GB; over-provisioning follows from it, in the convention of its row.\n\n"
     );
     if stated().all(|(_, stated)| stated.agrees) {
         return text + "None differs from what the drive's file states.\n";
@@ -129,12 +126,12 @@ pub(crate) fn tallies(rows: &[Row]) -> Vec<(String, Tally)> {
 fn in_short(rows: &[Row]) -> String {
     let mut text = String::from(
         "## In short, as fitted\n\n\
-         Of the drives' files, which were fitted with these figures in view: what predictions are \
-         worth stands under [cross-validation](#cross-validation).\n\
-         The stalls of a host are listed in a drive's file (`[[host.stall]]`); their period and \
-         span were chosen for published maxima and standard deviations. Values that follow from \
-         them are counted apart, as fitted: a maximum that a stall of at least half its length \
-         explains, and every standard deviation under a host with stalls.\n\n\
+         The drives' files were fitted with these figures in view; \
+         [cross-validation](#cross-validation) says what predictions are worth.\n\
+         The stalls of a host (`[[host.stall]]` in a drive's file) have a period and a span chosen \
+         for published maxima and standard deviations. Values that follow from them are counted \
+         apart: a maximum that a stall of at least half its length explains, and every standard \
+         deviation under a host with stalls.\n\n\
          | rows | rates and averages | median error | in tolerance | standard deviations and \
          maxima, no listed stall | in tolerance | from listed stalls | in tolerance |\n\
          |---|---|---|---|---|---|---|---|\n",
