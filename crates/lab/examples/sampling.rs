@@ -39,12 +39,12 @@ const fn case(
 }
 
 const CASES: [Case; 12] = [
-    case("duo-write", "iodrive-duo", "4k-rand-write", 8, 6.0),
-    Case { format: 1, ..case("duo-hp-write", "iodrive-duo", "4k-rand-write", 8, 6.0) },
-    case("duo-mixed", "iodrive-duo", "8k-70-30", 8, 6.0),
-    Case { outstanding: (2, 2), ..case("duo-t2q2", "iodrive-duo", "8k-70-30", 8, 6.0) },
+    case("duo-write", "iodrive-duo", "4k-rand-write", 16, 6.0),
+    Case { format: 1, ..case("duo-hp-write", "iodrive-duo", "4k-rand-write", 16, 6.0) },
+    case("duo-mixed", "iodrive-duo", "8k-70-30", 16, 6.0),
+    Case { outstanding: (2, 2), ..case("duo-t2q2", "iodrive-duo", "8k-70-30", 16, 6.0) },
     case("px600-write", "px600-2600", "4k-rand-write", 16, 6.0),
-    case("p320h-write", "p320h-700", "4k-rand-write", 8, 6.0),
+    case("p320h-write", "p320h-700", "4k-rand-write", 16, 6.0),
     case("p5510-write", "p5510", "4k-rand-write", 16, 6.0),
     case("flashmax-write", "flashmax-ii", "4k-rand-write", 16, 6.0),
     case("es3000-mixed", "es3000-2400", "8k-70-30", 16, 6.0),

@@ -32,11 +32,12 @@ pub struct Sampling {
     /// Whole intervals that no window lies in: their figures are those of the nearest window.
     #[serde(default)]
     pub intervals_unmeasured: u64,
-    /// Interval of the rate of the whole load, from the spread of its windows; absent where they
-    /// are fewer than five.
+    /// Interval of the rate of the whole load, from the differences of neighbouring windows; absent
+    /// where they are too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<ConfidenceInterval>,
-    /// Half of that interval ÷ the rate.
+    /// Half of the interval of the rate ÷ the rate, of that quarter of the load in which it is
+    /// widest; absent where windows are too few to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision_reached: Option<f64>,
 }
@@ -62,7 +63,7 @@ impl Sampling {
         let share = self.requests_detailed as f64 / (self.requests as f64).max(1.0) * 100.0;
         let reached = self.precision_reached.map_or_else(
             || "too few windows for an interval".to_owned(),
-            |it| format!("the rate is known to ±{:.2} %", it * 100.0),
+            |it| format!("the rate of each quarter is known to ±{:.2} %", it * 100.0),
         );
         let mut text = format!(
             "sampled: {} windows, {share:.1} % of the requests in detail, {reached} (95 %), \

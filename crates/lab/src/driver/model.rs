@@ -244,11 +244,12 @@ impl Model {
         let owed = owed::warning(&self.drive, load.step, load.workload, &intervals);
         let climate = climate::warnings(&self.spec, load.step, &intervals);
         let unfinished = rest.unfinished(&intervals);
+        let imprecise = sampled::imprecise(load.step, &sampled.sampling);
         Ok(LoadResult {
             counted,
             how,
             unfinished,
-            warnings: space.into_iter().chain(owed).chain(climate).collect(),
+            warnings: space.into_iter().chain(owed).chain(climate).chain(imprecise).collect(),
             sampling: Some(sampled.sampling),
             spread: sampled.spread,
             intervals,

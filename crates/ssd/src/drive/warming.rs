@@ -148,3 +148,134 @@ impl Drive {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blockio::{Lba, Rng};
+    use ftl::{Lpn, NoMedia};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::spec::{DriveSpec, VictimSpec};
+    use crate::{Setup, catalogue};
+
+    /// A small drive of two modules, or with indirection units of 16 KiB.
+    fn small(banks: u32, dear: bool, victim: usize) -> Drive {
+        let mut spec: DriveSpec = catalogue::find("iodrive-duo").expect("in the catalogue");
+        spec.formats[0].user_gb = 0.03 * f64::from(banks);
+        spec.geometry.banks = banks;
+        (spec.geometry.dies_per_bank, spec.geometry.stripe_dies) = (5, 5);
+        spec.geometry.erase_blocks_per_plane = 80;
+        spec.geometry.spare_erase_blocks_per_plane = 4;
+        spec.geometry.pages_per_erase_block = 16;
+        (spec.relocation.watermark_low, spec.relocation.watermark_high) = (6, 8);
+        spec.relocation.price_max = if dear { 0.1 } else { 1000.0 };
+        let victims = [VictimSpec::Greedy, VictimSpec::DChoices, VictimSpec::Fifo];
+        spec.relocation.victim = victims[victim];
+        let (format, host) = (spec.formats().remove(0), spec.hosts().remove(0));
+        let setup = Setup { format, host, time_lapse: 1, seed: 1 };
+        Drive::new(&spec, &setup).expect("feasible")
+    }
+
+    fn requests(drive: &Drive, seed: u64, count: u32) -> Vec<Request> {
+        let (pages, mut rng) = (drive.user_sectors() / 8, Rng::new(seed));
+        let mut request = |tag| {
+            let lba = Lba(rng.below(pages - 4) * 8 + rng.below(2) * 4);
+            let sectors = [4, 8, 8, 8, 32][usize::try_from(rng.below(5)).expect("below five")];
+            Request { tag, thread: 0, op: Op::Write, handle: 0, lba, sectors }
+        };
+        (0..count).map(&mut request).collect()
+    }
+
+    /// Everything about where pages lie, and what was done to put them there.
+    fn state(drive: &Drive) -> Vec<(String, Vec<Option<ftl::Ppn>>)> {
+        let of = |module: &crate::module::Module| {
+            let pages = module.ftl.config().pages_logical;
+            let places = (0..pages).map(|lpn| module.ftl.lookup(Lpn(lpn))).collect();
+            let counters =
+                ftl::Counters { host_sent_bytes: 0, host_read_bytes: 0, ..module.ftl.counters() };
+            (format!("{counters:?} {:?}", module.ftl.occupancy()), places)
+        };
+        drive.modules.iter().map(of).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Requests that all come at once are carried out in order, with nothing between them: then
+        /// a load in detail and functional warming put every page in the same place, but for the
+        /// steps that an idle controller takes once all is written.
+        #[test]
+        fn warming_puts_every_page_where_a_load_in_detail_puts_it(
+            (banks, dear, victim) in (1_u32..3, any::<bool>(), 0_usize..3),
+            (seed, count) in (any::<u64>(), 1_000_u32..40_000),
+        ) {
+            let mut detailed = small(banks, dear, victim);
+            let mut warmed = detailed.clone();
+            let asked = requests(&detailed, seed, count);
+            for request in &asked {
+                detailed.submit(Nanos::ZERO, *request);
+            }
+            while detailed.next_completion(Nanos::MAX).is_some() {}
+            let mut counted = WarmedRequests::default();
+            for request in &asked {
+                prop_assert!(warmed.warm(request, 0.0, &mut counted));
+            }
+            for (module, detailed) in warmed.modules.iter_mut().zip(&detailed.modules) {
+                while module.ftl.needs_room() {
+                    module.ftl.relocate_unit(&mut NoMedia);
+                }
+                for _ in 0..detailed.idle_steps {
+                    module.ftl.relocate_unit(&mut NoMedia);
+                }
+            }
+            prop_assert_eq!(counted.writes, u64::from(count));
+            prop_assert!(state(&warmed) == state(&detailed), "a page lies elsewhere");
+            warmed.check_invariants();
+        }
+
+        /// Whatever is outstanding, a drive goes on consistently after a stretch of warming.
+        #[test]
+        fn a_load_goes_on_after_warming_between_its_requests(
+            (banks, dear, victim) in (1_u32..3, any::<bool>(), 0_usize..3),
+            (seed, stretch, idle) in (any::<u64>(), 1_usize..3_000, 0.0_f64..4.0),
+        ) {
+            let mut drive = small(banks, dear, victim);
+            let asked = requests(&drive, seed, 30_000);
+            let (mut at, mut completed, mut submitted) = (Nanos::ZERO, 0, 0);
+            let mut counted = WarmedRequests::default();
+            for part in asked.chunks(stretch) {
+                let detail = &part[..part.len().min(200)];
+                for request in detail {
+                    drive.submit(at, *request);
+                    submitted += 1;
+                    while submitted - completed > 32 {
+                        let done = drive.next_completion(Nanos::MAX).expect("one is outstanding");
+                        at = at.max(done.completed_at);
+                        completed += 1;
+                    }
+                }
+                for request in &part[detail.len()..] {
+                    prop_assert!(drive.warm(request, idle, &mut counted));
+                }
+                drive.pass(Nanos::from_millis(500), 0.1, &counted);
+                counted = WarmedRequests::default();
+                drive.check_invariants();
+            }
+            while drive.next_completion(Nanos::MAX).is_some() {
+                completed += 1;
+            }
+            prop_assert_eq!(completed, submitted);
+            drive.check_invariants();
+            let written: std::collections::BTreeSet<u64> = asked
+                .iter()
+                .filter(|it| it.sectors == 8 && it.lba.0 % 8 == 0)
+                .map(|it| it.lba.0)
+                .collect();
+            for lba in written {
+                let (module, lpn) = drive.place(lba).expect("it is NAND");
+                prop_assert!(module.ftl.lookup(lpn).is_some(), "what was written is mapped");
+            }
+        }
+    }
+}

@@ -20,13 +20,16 @@
 
 mod estimate;
 mod intervals;
+mod pool;
+mod precision;
 
 use blockio::{ClimateReading, Nanos, Rng};
-use results::{Interval, Sampling, Spread};
+use results::{ConfidenceInterval, Interval, IntervalKind, Sampling, Spread, Warning, WarningKind};
 use ssd::{Drive, WarmedRequests};
 
-use self::estimate::{Estimate, ProgrammedPages};
+use self::estimate::{Estimate, PARTS, ProgrammedPages};
 pub(super) use self::intervals::SampledIntervals;
+use self::pool::Pool;
 use super::closed::ClosedLoop;
 use super::meter::{Meter, climate_between};
 use super::pressure::Pressure as _;
@@ -65,6 +68,13 @@ pub(super) struct Stratum {
     pub(super) counted: Counted,
     /// NAND writes, power and placement of all of it.
     pub(super) whole: Interval,
+    /// True if relocation had changed when it began.
+    pub(super) is_changed: bool,
+    /// Pages relocated for each request, in the window and in all of it.
+    pub(super) relocated_window: f64,
+    pub(super) relocated_all: f64,
+    /// Latencies of its window and those around it; absent where the window alone tells.
+    pub(super) pool: Option<Pool>,
 }
 
 /// Requests that were counted, in detail or not.
@@ -99,6 +109,11 @@ impl Counted {
 }
 
 impl Stratum {
+    /// Length in nanoseconds.
+    pub(super) fn length_ns(&self) -> f64 {
+        self.ends_ns - self.begins_ns
+    }
+
     /// True if not all of its requests were measured.
     fn is_sampled(&self) -> bool {
         self.counted.requests() > self.window.read.count() + self.window.write.count()
@@ -159,6 +174,26 @@ pub(super) fn reason_for_detail(load: &Load<'_>, drive: &Drive) -> Option<&'stat
     }
 }
 
+/// Warning of a load whose windows tell its rate less precisely than was asked for.
+pub(super) fn imprecise(step: &str, sampling: &Sampling) -> Option<Warning> {
+    let asked = sampling.precision;
+    if !sampling.is_sampled() || sampling.precision_reached.is_some_and(|it| it <= asked) {
+        return None;
+    }
+    let reached = sampling.precision_reached;
+    let reached = reached.map_or("unknown".into(), |it| format!("±{:.1} %", it * 100.0));
+    Some(Warning {
+        kind: WarningKind::Scale,
+        step: step.into(),
+        text: format!(
+            "sampled: the rate of the least certain quarter of the load is {reached} at 95 %, and \
+             ±{} % was asked for",
+            asked * 100.0
+        ),
+        remedy: "leave out --precision to simulate every request in detail".into(),
+    })
+}
+
 /// A load that is being sampled.
 struct Sampler<'a, 'd> {
     closed: ClosedLoop<'d>,
@@ -189,6 +224,7 @@ struct Open {
     counted: Counted,
     window: Option<Interval>,
     planned: u64,
+    is_changed: bool,
 }
 
 /// Keeps up the load of `closed`, which has begun at `at`, for its whole length.
@@ -210,11 +246,11 @@ pub(super) fn measure<'d>(
     let warming = WINDOW_MIN.max(outstanding * WARMING_PER_OUTSTANDING);
     let mut sampler = Sampler {
         scale,
-        estimate: Estimate::new(precision.share(), window + warming),
+        estimate: Estimate::new(precision.share(), window + warming, LOOK_MIN.max(superblocks)),
         places: Rng::new(load.seed).split("window"),
         window,
         warming,
-        look: LOOK_MIN.max(superblocks),
+        look: LOOK_MIN,
         now: at,
         at_ns: 0.0,
         strata: Vec::new(),
@@ -250,7 +286,7 @@ impl<'d> Sampler<'_, 'd> {
         let detail = self.window + self.warming;
         let least = (detail as f64 * STRATUM_WINDOWS_MIN).ceil();
         let planned = self.estimate.plan(&self.scale, self.at_ns);
-        let mut open = self.open(whole(planned));
+        let mut open = Open { is_changed: begins_with_window, ..self.open(whole(planned)) };
         if self.reason.is_some() || (planned < least && self.estimate.is_begun()) {
             let count = open.planned.max(self.window);
             self.estimate.undilute();
@@ -298,6 +334,7 @@ impl<'d> Sampler<'_, 'd> {
             counted: Counted::default(),
             window: None,
             planned,
+            is_changed: false,
         }
     }
 
@@ -336,7 +373,7 @@ impl<'d> Sampler<'_, 'd> {
                 written: after.pages_host - before.pages_host,
                 programmed: after.pages_programmed() - before.pages_programmed(),
             };
-            if part == self.look && self.estimate.is_changed(pages, CHANGE_MAX) {
+            if self.estimate.is_changed(pages, CHANGE_MAX) {
                 return Ok(left > 0 || open.window.is_none());
             }
         }
@@ -360,6 +397,10 @@ impl<'d> Sampler<'_, 'd> {
             window,
             counted,
             whole,
+            is_changed: open.is_changed,
+            relocated_window: figures.relocated,
+            relocated_all: figures.relocated_all,
+            pool: None,
         });
     }
 
@@ -389,7 +430,9 @@ impl<'d> Sampler<'_, 'd> {
     }
 
     fn finish(self, precision: Precision) -> (SampledLoad, ClosedLoop<'d>) {
-        let Self { strata, scale, closed, now, requests_detailed, reason, .. } = self;
+        let Self { mut strata, scale, closed, now, requests_detailed, reason, .. } = self;
+        let pools = pool::pools(&strata);
+        strata.iter_mut().zip(pools).for_each(|(stratum, pool)| stratum.pool = pool);
         let sampled = strata.iter().filter(|it| it.is_sampled());
         let windows = sampled.count() as u64;
         let first_detailed = strata.iter().rposition(Stratum::is_sampled).map_or(0, |it| it + 1);
@@ -397,8 +440,13 @@ impl<'d> Sampler<'_, 'd> {
         let detailed_from_s = (from_ns - scale.ramp_ns).max(0.0) / 1e9 * scale.time_lapse;
         let all: Vec<Interval> = strata.iter().map(|it| it.interval(1.0)).collect();
         let spread = Spread::of_intervals(&all).filter(|_| windows > 0);
-        let iops = spread.and_then(|it| it.iops);
         let rate = results::Summary::of(&all).iops;
+        let half = precision::reached(&strata).filter(|_| windows > 0);
+        let iops = half.map(|half| {
+            let [low, high] = [rate * (1.0 - half), rate * (1.0 + half)];
+            ConfidenceInterval::new(IntervalKind::Batches, low.max(0.0), high)
+        });
+        let precision_reached = precision::reached_in_parts(&strata, PARTS);
         let count = |of: fn(&Stratum) -> u64| strata.iter().map(of).sum::<u64>();
         let measured = |it: &Stratum| it.window.read.count() + it.window.write.count();
         let intervals = SampledIntervals::of(&strata, &scale);
@@ -417,8 +465,7 @@ impl<'d> Sampler<'_, 'd> {
             requests_detailed,
             requests: count(|it| it.counted.requests()),
             intervals_unmeasured: if windows > 0 { intervals.unmeasured } else { 0 },
-            precision_reached: iops
-                .map(|it| (it.high - it.low) / 2.0 / rate.max(f64::MIN_POSITIVE)),
+            precision_reached: precision_reached.filter(|_| windows > 0),
             iops,
         };
         (SampledLoad { intervals, sampling, spread, now }, closed)

@@ -15,7 +15,7 @@ const SPREAD_WINDOWS: usize = 32;
 const WINDOWS_MIN: f64 = 40.0;
 /// Part of a load that is to meet the precision by itself: the window of the steady-state rule is
 /// five of twelve rounds.
-const PARTS: f64 = 4.0;
+pub(super) const PARTS: usize = 4;
 /// Quantile 0.975 of the normal distribution.
 const QUANTILE: f64 = 1.960;
 /// Windows from which a regression is worth something.
@@ -32,12 +32,14 @@ pub(super) struct WindowFigures {
     pub(super) request_ns: f64,
     /// Pages relocated for each request.
     pub(super) relocated: f64,
+    /// Pages relocated for each request of the stratum.
+    pub(super) relocated_all: f64,
     /// Nanoseconds of a request of the stratum: what relocation in all of it makes of the window.
     pub(super) stratum_ns: f64,
 }
 
 /// Pages over a stretch of requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProgrammedPages {
     /// Written by the host.
     pub(super) written: u64,
@@ -65,12 +67,15 @@ pub(super) struct Estimate {
     idle_pages: Option<f64>,
     /// Pages programmed for each page that the host wrote, at the last looks; absent before.
     programmed: Option<f64>,
+    /// Pages since the last look at them, and those that are due for one.
+    unseen: ProgrammedPages,
+    look_pages: u64,
     /// Requests of a stratum for each that is simulated in detail.
     dilution: f64,
 }
 
 impl Estimate {
-    pub(super) fn new(precision: f64, detail: u64) -> Self {
+    pub(super) fn new(precision: f64, detail: u64, look_pages: u64) -> Self {
         Self {
             precision,
             detail: detail as f64,
@@ -79,6 +84,8 @@ impl Estimate {
             windows: 0,
             idle_pages: None,
             programmed: None,
+            unseen: ProgrammedPages::default(),
+            look_pages,
             dilution: 1.0,
         }
     }
@@ -134,7 +141,7 @@ impl Estimate {
         }
         let span_ns = scale.end_ns - scale.ramp_ns;
         let variation = self.variation();
-        let wanted = (QUANTILE * variation / self.precision).powi(2) * PARTS;
+        let wanted = (QUANTILE * variation / self.precision).powi(2) * PARTS as f64;
         let intervals = (span_ns / scale.interval_ns).max(1.0);
         let windows = wanted.max(WINDOWS_MIN).max(intervals);
         let requests = (span_ns / windows / each_ns).min((scale.end_ns - at_ns) / each_ns + 1.0);
@@ -184,7 +191,12 @@ impl Estimate {
         let request_ns = window.span_s * 1e9 / requests;
         let relocated = window.nand.map_or(0.0, relocated) / requests;
         self.relocation_ns = self.regression();
-        self.seen.push_back(WindowFigures { request_ns, relocated, stratum_ns: request_ns });
+        self.seen.push_back(WindowFigures {
+            request_ns,
+            relocated,
+            relocated_all: relocated,
+            stratum_ns: request_ns,
+        });
         if self.seen.len() > SPREAD_WINDOWS {
             self.seen.pop_front();
         }
@@ -204,16 +216,21 @@ impl Estimate {
         let Some(last) = self.seen.back_mut() else { return WindowFigures::default() };
         let all = nand.map_or(0.0, relocated) / (requests as f64).max(1.0);
         let corrected = last.request_ns + self.relocation_ns * (all - last.relocated);
+        last.relocated_all = all;
         last.stratum_ns = corrected.max(last.request_ns / CORRECTION_MAX);
         *last
     }
 
-    /// True if the `pages` programmed for those written since the last look are not as many as at
-    /// the looks before, by more than `change`. Then what windows told counts no longer.
-    pub(super) fn is_changed(&mut self, pages: ProgrammedPages, change: f64) -> bool {
-        if pages.written == 0 {
+    /// True if, once a look is due, the pages programmed for those written since the last one are
+    /// not as many as at the looks before, by more than `change`. Then what windows told counts no
+    /// longer. `part` was written since the last call.
+    pub(super) fn is_changed(&mut self, part: ProgrammedPages, change: f64) -> bool {
+        self.unseen.written += part.written;
+        self.unseen.programmed += part.programmed;
+        if self.unseen.written < self.look_pages {
             return false;
         }
+        let pages = std::mem::take(&mut self.unseen);
         let now = pages.programmed as f64 / pages.written as f64;
         let usual = *self.programmed.get_or_insert(now);
         let is_changed = (now - usual).abs() > usual * change;

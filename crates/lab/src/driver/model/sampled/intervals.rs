@@ -101,8 +101,12 @@ impl Stratum {
     pub(super) fn interval(&self, share: f64) -> Interval {
         let Self { window, counted, whole, .. } = self;
         let part = |amount: u64| scaled(amount, share);
-        let weighted = |measured: &Latencies, requests: u64| {
-            measured.weighted(part(requests), part(measured.count()))
+        let weighted = |told: &Latencies, (requests, measured): (u64, u64)| {
+            told.weighted(part(requests), part(measured))
+        };
+        let (read, write) = match &self.pool {
+            Some(pool) => (&pool.read, &pool.write),
+            None => (&window.read, &window.write),
         };
         let requests = counted.requests() as f64;
         let measured = (window.read.count() + window.write.count()).max(1) as f64;
@@ -112,8 +116,8 @@ impl Stratum {
         Interval {
             at_s: 0.0,
             span_s: (self.ends_ns - self.begins_ns) * share / 1e9,
-            read: weighted(&window.read, counted.reads),
-            write: weighted(&window.write, counted.writes),
+            read: weighted(read, (counted.reads, window.read.count())),
+            write: weighted(write, (counted.writes, window.write.count())),
             read_bytes: part(counted.read_bytes),
             write_bytes: part(counted.write_bytes),
             nand: nand.map(|nand| nand_part(nand, nand_share)),
