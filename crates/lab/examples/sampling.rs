@@ -1,8 +1,8 @@
 //! Sampled runs beside detailed ones: errors of the figures, and the ratio of the times.
 //!
 //! ```sh
-//! cargo run --release -p lab --example sampling              # the table of docs/internals/sampling.md
-//! cargo run --release -p lab --example sampling -- duo       # the cases whose names begin so
+//! cargo run --release -p lab --example sampling          # the table of the documentation
+//! cargo run --release -p lab --example sampling -- duo   # cases whose names begin so
 //! ```
 
 use std::time::Instant;
@@ -44,13 +44,13 @@ const CASES: [Case; 12] = [
     case("duo-mixed", "iodrive-duo", "8k-70-30", 16, 6.0),
     Case { outstanding: (2, 2), ..case("duo-t2q2", "iodrive-duo", "8k-70-30", 16, 6.0) },
     case("px600-write", "px600-2600", "4k-rand-write", 16, 6.0),
-    case("p320h-write", "p320h-700", "4k-rand-write", 16, 6.0),
-    case("p5510-write", "p5510", "4k-rand-write", 16, 6.0),
-    case("flashmax-write", "flashmax-ii", "4k-rand-write", 16, 6.0),
-    case("es3000-mixed", "es3000-2400", "8k-70-30", 16, 6.0),
-    case("tlc-gen4-write", "generic-tlc-gen4", "4k-rand-write", 32, 6.0),
-    case("qlc-write", "generic-qlc-gen4", "4k-rand-write", 32, 6.0),
-    case("p5800x-mixed", "p5800x", "8k-70-30", 32, 1.0),
+    case("p320h-write", "p320h-700", "4k-rand-write", 32, 6.0),
+    case("p5510-write", "p5510", "4k-rand-write", 64, 6.0),
+    case("flashmax-write", "flashmax-ii", "4k-rand-write", 32, 6.0),
+    case("es3000-mixed", "es3000-2400", "8k-70-30", 32, 6.0),
+    case("tlc-gen4-write", "generic-tlc-gen4", "4k-rand-write", 64, 3.0),
+    case("qlc-write", "generic-qlc-gen4", "4k-rand-write", 64, 6.0),
+    case("p5800x-mixed", "p5800x", "8k-70-30", 64, 0.5),
 ];
 
 struct Run {

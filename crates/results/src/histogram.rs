@@ -313,8 +313,8 @@ impl Latencies {
         self.latency_ns_max = self.latency_ns_max.max(other.latency_ns_max);
     }
 
-    /// The same distribution as that of `count` requests, for which these stand, as exactly as
-    /// whole requests allow; `measured` of them count as measured. Nothing where nothing was
+    /// Latencies of `count` requests, for which these stand, distributed alike as exactly as whole
+    /// requests allow; `measured` of them count as measured. Nothing where nothing was
     /// measured.
     #[must_use]
     pub fn weighted(&self, count: u64, measured: u64) -> Self {

@@ -72,7 +72,7 @@ impl Sampling {
             self.precision * 100.0
         );
         if let (Some(reason), Some(from_s)) = (reason, self.detailed_from_s) {
-            text += &format!("; in detail from {from_s:.0} s on: {reason}");
+            text = format!("{text}; in detail from {from_s:.0} s on: {reason}");
         }
         text
     }

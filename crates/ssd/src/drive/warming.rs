@@ -14,7 +14,7 @@
 use blockio::{Bytes, Nanos, Op, Request};
 
 use super::Drive;
-use crate::module::Extent;
+use crate::module::{Extent, Module};
 
 /// Longest time between two stalls of a thread that windows can be expected to meet often.
 const THREAD_STALL_EVERY_MAX: Nanos = Nanos::from_millis(10_000);
@@ -122,7 +122,7 @@ impl Drive {
 
     /// Pages of 4 KiB that were relocated in idle time since the drive was made.
     pub fn idle_pages(&self) -> f64 {
-        self.modules.iter().map(|module| module.idle_pages()).sum()
+        self.modules.iter().map(Module::idle_pages).sum()
     }
 
     /// Lets `span` pass beside the drive's own clock, in which `warmed` was done: the drive warms
@@ -189,7 +189,7 @@ mod tests {
 
     /// Everything about where pages lie, and what was done to put them there.
     fn state(drive: &Drive) -> Vec<(String, Vec<Option<ftl::Ppn>>)> {
-        let of = |module: &crate::module::Module| {
+        let of = |module: &Module| {
             let pages = module.ftl.config().pages_logical;
             let places = (0..pages).map(|lpn| module.ftl.lookup(Lpn(lpn))).collect();
             let counters =

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Strata are numbers of requests. The window lies at a random place of each, so that no period of
-//! the drive can keep step with it, and tells the time that a request takes there; the stratum takes
-//! as often that. A stratum ends early where relocation for each page written is no longer that
+//! the drive can keep step with it, and tells the time that a request takes there; the stratum
+//! takes as often that. A stratum ends early where relocation for each page written is no longer that
 //! which the window saw, and the next one then begins with its window: the cliff is no surprise to
 //! the translation layer, which is advanced request by request.
 //!
@@ -62,10 +62,10 @@ pub(super) struct Stratum {
     pub(super) ends_ns: f64,
     /// Beginning and end of its window, likewise.
     pub(super) window_ns: [f64; 2],
-    /// What the window measured.
+    /// Measurements of its window.
     pub(super) window: Interval,
-    /// What was counted over all of its requests.
-    pub(super) counted: Counted,
+    /// Counts over all of its requests.
+    pub(super) counted: RequestCounts,
     /// NAND writes, power and placement of all of it.
     pub(super) whole: Interval,
     /// True if relocation had changed when it began.
@@ -79,7 +79,7 @@ pub(super) struct Stratum {
 
 /// Requests that were counted, in detail or not.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct RequestCounts {
     pub(super) reads: u64,
     pub(super) writes: u64,
     pub(super) read_bytes: u64,
@@ -87,7 +87,7 @@ pub(super) struct Counted {
     pub(super) media_errors: u64,
 }
 
-impl Counted {
+impl RequestCounts {
     fn add(&mut self, interval: &Interval) {
         self.reads += interval.read.count();
         self.writes += interval.write.count();
@@ -120,7 +120,7 @@ impl Stratum {
     }
 
     /// Adds requests that follow, of whose NAND writes, power and placement `whole` tells.
-    fn extend(&mut self, counted: &Counted, whole: Interval) {
+    fn extend(&mut self, counted: &RequestCounts, whole: Interval) {
         self.counted.reads += counted.reads;
         self.counted.writes += counted.writes;
         self.counted.read_bytes += counted.read_bytes;
@@ -221,7 +221,7 @@ struct Open {
     window_ns: [f64; 2],
     meter: Meter,
     reading: Option<ClimateReading>,
-    counted: Counted,
+    counted: RequestCounts,
     window: Option<Interval>,
     planned: u64,
     is_changed: bool,
@@ -331,7 +331,7 @@ impl<'d> Sampler<'_, 'd> {
             window_ns: [self.at_ns; 2],
             meter: Meter::new(drive, self.now),
             reading: drive.climate(self.now),
-            counted: Counted::default(),
+            counted: RequestCounts::default(),
             window: None,
             planned,
             is_changed: false,
@@ -419,7 +419,7 @@ impl<'d> Sampler<'_, 'd> {
         }
     }
 
-    /// What the meter of a whole stratum of that length counted.
+    /// Counts of the meter of a whole stratum of that length.
     fn whole(&self, mut meter: Meter, reading: Option<ClimateReading>, time_ns: f64) -> Interval {
         let drive = self.closed.drive();
         let whole = meter.cut(drive, self.now + Nanos(1), 0.0);

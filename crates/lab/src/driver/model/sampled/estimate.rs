@@ -1,5 +1,5 @@
-//! What windows have told so far: the time of a request, how much it differs from window to window,
-//! and so how close windows have to lie.
+//! Estimates from the windows so far: the time of a request, how much it differs from window to
+//! window, and so how close windows have to lie.
 
 use std::collections::VecDeque;
 

@@ -15,7 +15,7 @@ use super::{Scale, Stratum};
 pub(in super::super) struct SampledIntervals {
     /// Whole intervals.
     pub(in super::super) whole: Vec<Interval>,
-    /// What is left of the load after the last of them; absent where nothing is.
+    /// Rest of the load after the last of them; absent where nothing is left.
     pub(in super::super) rest: Option<Interval>,
     /// Whole intervals that no window lies in.
     pub(in super::super) unmeasured: u64,
@@ -50,7 +50,7 @@ impl SampledIntervals {
     }
 }
 
-/// What happened from one time to another.
+/// Sum of the parts of strata from one time to another.
 fn between(strata: &[Stratum], [from_ns, to_ns]: [f64; 2], at_s: f64) -> Interval {
     let first = strata.partition_point(|it| it.ends_ns <= from_ns);
     let overlapping = strata[first..].iter().take_while(|it| it.begins_ns < to_ns);

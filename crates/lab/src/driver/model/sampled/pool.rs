@@ -1,9 +1,9 @@
 //! Latencies of a stratum, from its window and those around it.
 //!
-//! A window meets a part of the cycle of relocation, its stratum all of it. What all of it relocated
-//! was counted, so windows around are weighted until together they relocated as much: those that saw
-//! more of it count more where the one window saw too little. Weights of this kind calibrate a
-//! sample to what is known of the whole [deville-1992].
+//! A window meets a part of the cycle of relocation, its stratum all of it. What all of it
+//! relocated was counted, so windows around are weighted until together they relocated as much:
+//! those that saw more of it count more where the one window saw too little. Weights of this kind
+//! calibrate a sample to what is known of the whole [deville-1992].
 
 use results::Latencies;
 

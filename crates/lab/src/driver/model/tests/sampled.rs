@@ -114,11 +114,13 @@ fn a_sawtooth_of_relocation_does_not_fool_windows() {
         let sampling = loaded.sampling.clone().unwrap();
         assert!(sampling.is_sampled(), "{sampling:?}");
         let sampled = settled(&loaded);
-        let reached = sampling.precision_reached.unwrap();
+        // Unknown where changes leave too few neighbours: then that is told.
+        let reached = sampling.precision_reached;
+        let allowed = reached.map_or(0.03, |it| it.max(0.01));
         let rate = off(sampled.iops, detailed.iops);
-        assert!(rate < reached.max(0.01), "burst {burst}: off by {rate}, {sampling:?}");
+        assert!(rate < allowed, "burst {burst}: off by {rate}, {sampling:?}");
         let is_told = loaded.warnings.iter().any(|it| it.kind == WarningKind::Scale);
-        assert_eq!(is_told, reached > 0.01, "{:?}", loaded.warnings);
+        assert_eq!(is_told, reached.is_none_or(|it| it > 0.01), "{:?}", loaded.warnings);
     }
 }
 
