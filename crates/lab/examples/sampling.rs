@@ -5,6 +5,8 @@
 //! cargo run --release -p lab --example sampling -- duo   # cases whose names begin so
 //! ```
 
+#![expect(clippy::print_stdout, reason = "a table is what it makes")]
+
 use std::time::Instant;
 
 use lab::driver::SilentWatch;
@@ -149,7 +151,8 @@ fn show(case: &Case, detailed: &Run, sampled: &Run, other: &Run) {
     let sampling = sampled.sampling.clone().unwrap_or_default();
     let share = sampling.requests_detailed as f64 / sampling.requests.max(1) as f64 * 100.0;
     println!(
-        "{:<16} {:>9.0} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} | {:>7} {:>7} {:>7} | {:>5.1}% {:>6} {:>5.2}",
+        "{:<16} {:>9.0} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} | {:>7} {:>7} {:>7} | {:>5.1}% {:>6} \
+         {:>5.2}",
         case.name,
         detailed.last.iops,
         last(&rate),

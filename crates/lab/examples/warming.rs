@@ -1,5 +1,7 @@
 //! Rate of functional warming beside that of the simulation in detail, on one core.
 
+#![expect(clippy::print_stdout, reason = "a table is what it makes")]
+
 use std::time::Instant;
 
 use lab::driver::SilentWatch;

@@ -10,9 +10,9 @@
 //!
 //! Strata are numbers of requests. The window lies at a random place of each, so that no period of
 //! the drive can keep step with it, and tells the time that a request takes there; the stratum
-//! takes as often that. A stratum ends early where relocation for each page written is no longer that
-//! which the window saw, and the next one then begins with its window: the cliff is no surprise to
-//! the translation layer, which is advanced request by request.
+//! takes as often that. A stratum ends early where relocation for each page written is no longer
+//! that which the window saw, and the next one then begins with its window: the cliff is no
+//! surprise to the translation layer, which is advanced request by request.
 //!
 //! Times are those of the load, of which the drive's own clock sees only what is in detail.
 //!

@@ -209,8 +209,8 @@ impl Estimate {
         }
     }
 
-    /// The figures of the last window, whose stratum of so many `requests` wrote `nand`: the time of
-    /// a request in it is that of the window, less or more what relocation there takes by the
+    /// The figures of the last window, whose stratum of so many `requests` wrote `nand`: the time
+    /// of a request in it is that of the window, less or more what relocation there takes by the
     /// windows before.
     pub(super) fn close(&mut self, nand: Option<NandWrites>, requests: u64) -> WindowFigures {
         let Some(last) = self.seen.back_mut() else { return WindowFigures::default() };
