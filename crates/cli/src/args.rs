@@ -283,6 +283,15 @@ pub(crate) struct ModelArgs {
     pub(crate) seed: u64,
 }
 
+/// Sampling of a model.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SamplingArgs {
+    /// Simulate a model in detail only in windows, so many that the rate is known to ±PERCENT, such
+    /// as 1%; loads that cannot be sampled are simulated in detail [default: all in detail]
+    #[arg(long, value_name = "PERCENT", value_parser = quantity::percent)]
+    pub(crate) precision: Option<f64>,
+}
+
 /// Data that a workload writes.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Data")]
@@ -316,6 +325,8 @@ pub(crate) struct Review {
     pub(crate) format: String,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
     #[command(flatten)]

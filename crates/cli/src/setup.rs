@@ -11,9 +11,10 @@ use lab::plan::Plan;
 use lab::results::{Warning, WarningKind};
 use lab::ssd::{DieFailure, DriveSpec, Surroundings};
 use lab::subject::{Choice, Subject};
+use lab::wanted::Precision;
 use lab::{Error, Kind};
 
-use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs, TraceArgs};
+use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs, SamplingArgs, TraceArgs};
 use crate::output;
 
 /// Hint for a file of figures that cannot be parsed.
@@ -44,7 +45,17 @@ pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
         clients: None,
         time_lapse: if model.full_scale { Some(1) } else { model.time_lapse },
         surroundings: Surroundings::default(),
+        precision: None,
     }
+}
+
+/// `choice` sampled to the precision in percent that the arguments name.
+///
+/// # Errors
+/// Refuses a precision that is out of range.
+pub(crate) fn sampled(choice: Choice, args: &SamplingArgs) -> Result<Choice, Error> {
+    let precision = args.precision.map(|percent| Precision::of_share(percent / 100.0));
+    Ok(Choice { precision: precision.transpose()?, ..choice })
 }
 
 /// `choice` on the machines that the arguments name.

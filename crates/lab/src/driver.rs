@@ -5,7 +5,8 @@ pub mod mock;
 pub mod model;
 
 use results::{
-    ApplicationInterval, DieFailures, Environment, Interval, Latencies, Lateness, Target, Warning,
+    ApplicationInterval, DieFailures, Environment, Interval, Latencies, Lateness, Sampling, Spread,
+    Target, Warning,
 };
 use workload::Workload;
 use workload::recording::Recording;
@@ -88,6 +89,11 @@ pub struct LoadResult {
     pub lateness: Option<LatenessCounts>,
     /// Dies of a model that failed under the load.
     pub die_failures: Option<DieFailures>,
+    /// Sampling of the load, where it was asked for.
+    pub sampling: Option<Sampling>,
+    /// Intervals of the figures from the windows that were sampled; absent where all was simulated
+    /// in detail.
+    pub spread: Option<Spread>,
     /// Warnings that the driver raises itself.
     pub warnings: Vec<Warning>,
 }

@@ -13,7 +13,7 @@ use crate::expression;
 use crate::plan::Plan;
 use crate::target::address::Address;
 use crate::target::nbd;
-use crate::wanted::{TargetSetup, words};
+use crate::wanted::{Precision, TargetSetup, words};
 use crate::{Error, Kind};
 
 /// Stands for every format, or every host, of a drive.
@@ -53,6 +53,8 @@ pub struct Choice {
     pub time_lapse_max: Option<u32>,
     /// Ambient temperature, airflow and slot power of a model, where they differ from its file.
     pub surroundings: Surroundings,
+    /// Precision to which a model is sampled; absent: it is simulated in detail.
+    pub precision: Option<Precision>,
 }
 
 impl Choice {
@@ -128,6 +130,7 @@ impl Subject {
                     host: host.clone(),
                     time_lapse,
                     surroundings: choice.surroundings.clone(),
+                    precision: choice.precision,
                 };
                 let of_format = |format| hosts.iter().map(move |host| wanted(format, host));
                 Ok(formats.iter().flat_map(of_format).collect())
@@ -162,6 +165,9 @@ fn real_setup(path: &str, choice: &Choice) -> Result<TargetSetup, Error> {
     if choice.surroundings != Surroundings::default() {
         let what = "--ambient, --airflow, --slot-power and --fail-die apply to models only";
         return refused(what, "leave these options out");
+    }
+    if choice.precision.is_some() {
+        return refused("its requests are all measured", "leave out --precision");
     }
     let format = choice.format.as_deref().filter(|format| *format != ALL);
     if format.is_some() || choice.time_lapse.is_some() {

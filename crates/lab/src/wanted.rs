@@ -27,13 +27,46 @@ pub struct TargetSetup {
     /// Ambient temperature, airflow and slot power of a model, where they differ from its file.
     #[serde(default)]
     pub surroundings: Surroundings,
+    /// Precision to which a model is sampled; absent: it is simulated in detail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
+}
+
+/// Precision of a sampled run: half of the interval of a rate at 95 % ÷ the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Precision {
+    /// In millionths, from 1 to 500,000.
+    pub millionths: u32,
+}
+
+impl Precision {
+    /// The precision of `share`, such as 0.01.
+    ///
+    /// # Errors
+    /// Refuses shares below a thousandth, which detail reaches sooner, or above a half.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 0.5")]
+    pub fn of_share(share: f64) -> Result<Self, Error> {
+        if !(0.001..=0.5).contains(&share) {
+            let text = format!("precision is {} %, must be from 0.1 to 50 %", share * 100.0);
+            let hint = "leave it out to simulate every request in detail";
+            return Err(Error::new(Kind::Input, text).hint(hint));
+        }
+        Ok(Self { millionths: (share * 1e6).round() as u32 })
+    }
+
+    /// The precision as a share.
+    pub fn share(self) -> f64 {
+        f64::from(self.millionths) / 1e6
+    }
 }
 
 impl TargetSetup {
     /// A real target on machines `host`, which are empty for this one.
     pub fn of_real(target: String, host: String) -> Self {
         let surroundings = Surroundings::default();
-        Self { target, format: String::new(), host, time_lapse: 1, surroundings }
+        let format = String::new();
+        Self { target, format, host, time_lapse: 1, surroundings, precision: None }
     }
 
     /// True for a drive model, whose suites may run at the same time.
@@ -87,7 +120,7 @@ mod tests {
     fn model(drive: &str, format: &str) -> TargetSetup {
         let (target, format, host) = (drive.into(), format.into(), "linux".into());
         let surroundings = Surroundings { ambient_c: Some(45), ..Surroundings::default() };
-        TargetSetup { target, format, host, time_lapse: 64, surroundings }
+        TargetSetup { target, format, host, time_lapse: 64, surroundings, precision: None }
     }
 
     fn real(target: &str) -> TargetSetup {

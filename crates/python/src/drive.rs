@@ -61,6 +61,7 @@ impl DriveOrder {
             time_lapse: self.time_lapse,
             time_lapse_max: None,
             surroundings: self.surroundings.clone(),
+            precision: None,
         }
     }
 

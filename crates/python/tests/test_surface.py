@@ -24,6 +24,7 @@ EVERYWHERE = {
     "overwrite": "results are returned, not written to a file",
     "destroy": "a real drive: only the command writes to one",
     "read-only": "a real drive", "purge": "a real drive", "size": "a real drive",
+    "precision": "sampling is the command's, until reviews use it by default",
     "temperature-max": "a real drive", "tune": "a real drive", "client": "a real drive",
 }
 #: Options of one command that are no argument.

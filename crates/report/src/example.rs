@@ -264,6 +264,7 @@ impl Making<'_> {
             summary: None,
             devices: Vec::new(),
             die_failures: None,
+            sampling: None,
             settled: None,
             steady: None,
             samples: Vec::new(),

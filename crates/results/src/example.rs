@@ -73,6 +73,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         summary: (!intervals.is_empty()).then(|| Summary::of(intervals)),
         devices: Vec::new(),
         die_failures: None,
+        sampling: None,
         settled: judged.then(|| crate::steady::last_window(intervals, 120.0)).flatten(),
         steady: judged.then(|| Steady::judge(&samples, 120.0)),
         samples,

@@ -195,6 +195,8 @@ pub struct Latencies {
     /// Bins and counts from before the last close, ascending.
     closed: Vec<(u16, u64)>,
     count: u64,
+    /// Requests that others stand for: `count` less those that were measured.
+    extrapolated: u64,
     sum_ns: u128,
     sum_of_squares_ns2: u128,
     latency_ns_min: u64,
@@ -207,6 +209,7 @@ impl Default for Latencies {
             open: Vec::new(),
             closed: Vec::new(),
             count: 0,
+            extrapolated: 0,
             sum_ns: 0,
             sum_of_squares_ns2: 0,
             latency_ns_min: u64::MAX,
@@ -303,10 +306,49 @@ impl Latencies {
             self.add(bin, count);
         }
         self.count = self.count.saturating_add(other.count);
+        self.extrapolated = self.extrapolated.saturating_add(other.extrapolated);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(other.sum_of_squares_ns2);
         self.latency_ns_min = self.latency_ns_min.min(other.latency_ns_min);
         self.latency_ns_max = self.latency_ns_max.max(other.latency_ns_max);
+    }
+
+    /// Latencies of `count` requests, for which these stand, distributed alike as exactly as whole
+    /// requests allow; `measured` of them count as measured. Nothing where nothing was
+    /// measured.
+    #[must_use]
+    pub fn weighted(&self, count: u64, measured: u64) -> Self {
+        if self.count == 0 || count == 0 {
+            return Self::default();
+        }
+        let (from, to) = (u128::from(self.count), u128::from(count));
+        let scaled = |amount: u128| {
+            let whole = amount / from;
+            whole.saturating_mul(to).saturating_add((amount - whole * from) * to / from)
+        };
+        let mut weighted = Self { count, ..Self::default() };
+        let (mut passed, mut given) = (0_u128, 0_u128);
+        for (bin, bin_count) in self.filled() {
+            passed += u128::from(bin_count);
+            let until = (passed * to + from / 2) / from;
+            let share = u64::try_from(until - given).expect("at most `count`");
+            if share > 0 {
+                weighted.add(bin, share);
+            }
+            given = until;
+        }
+        weighted.extrapolated = count.saturating_sub(measured);
+        weighted.sum_ns = scaled(self.sum_ns);
+        weighted.sum_of_squares_ns2 = scaled(self.sum_of_squares_ns2);
+        weighted.latency_ns_min = self.latency_ns_min;
+        weighted.latency_ns_max = self.latency_ns_max;
+        weighted.close();
+        weighted
+    }
+
+    /// Requests that were measured, at most those that are counted.
+    pub fn measured(&self) -> u64 {
+        self.count - self.extrapolated
     }
 
     /// Gives back the memory that recording needs; counting on is possible, but costs it again.
@@ -338,26 +380,31 @@ impl Latencies {
         if self.count == 0 {
             return LatencySummary::default();
         }
-        let [p50, p90, p99, p999, p9999] =
-            self.percentiles([500_000, 900_000, 990_000, 999_000, 999_900]).map(Some);
+        let shares = [500_000, 900_000, 990_000, 999_000, 999_900];
+        let [p50, p90, p99, p999, p9999] = self.percentiles(shares).map(Some);
+        // What few measured requests stand for is no better known than they are.
+        let known = |share: f64, percentile: Option<u64>| {
+            let is_known = self.extrapolated == 0 || is_percentile_known(self.measured(), share);
+            percentile.filter(|_| is_known)
+        };
         LatencySummary {
             count: self.count,
             latency_ns_avg: self.sum_ns as f64 / self.count as f64,
             latency_ns_stdev: self.variance_ns2().sqrt(),
             latency_ns_min: self.latency_ns_min,
             latency_ns_max: self.latency_ns_max,
-            latency_ns_p50: p50,
-            latency_ns_p90: p90,
-            latency_ns_p99: p99,
-            latency_ns_p999: p999,
-            latency_ns_p9999: p9999,
+            latency_ns_p50: known(0.5, p50),
+            latency_ns_p90: known(0.9, p90),
+            latency_ns_p99: known(0.99, p99),
+            latency_ns_p999: known(0.999, p999),
+            latency_ns_p9999: known(0.9999, p9999),
         }
     }
 
     /// Latency that 99.999 % of the requests do not exceed, in nanoseconds; absent where fewer than
     /// ten requests lie beyond it.
     pub fn five_nines_ns(&self) -> Option<u64> {
-        is_percentile_known(self.count, 0.99999).then(|| self.percentiles([999_990])[0])
+        is_percentile_known(self.measured(), 0.99999).then(|| self.percentiles([999_990])[0])
     }
 
     /// Latencies that two shares of the requests do not exceed, 0 to 1 and ascending, rounded

@@ -31,6 +31,7 @@ pub mod published;
 pub mod repeats;
 mod run;
 mod sample;
+mod sampling;
 mod spread;
 pub mod steady;
 pub mod sweep;
@@ -53,6 +54,7 @@ pub use run::{
     SheetRow, Step, StepKind, Target, TargetKind, TrackedMetric, Warning, WarningKind,
 };
 pub use sample::{Climate, Interval, NandWrites, PagesRead, Sample, Summary};
+pub use sampling::Sampling;
 pub use spread::{LatencySpread, Spread};
 pub use steady::{Steady, SteadyEvidence, SteadyVariable, WrittenAmount, rounds};
 pub use tier::{ClassWrites, TierWork};

@@ -10,7 +10,7 @@ use crate::price::Price;
 use crate::published::is_from_listed_stalls;
 use crate::{
     ApplicationFigures, Bin, DieFailures, Figure, LatencySummary, Lateness, NandWrites, Sample,
-    Spread, Steady, SteadyEvidence, Summary, WrittenAmount,
+    Sampling, Spread, Steady, SteadyEvidence, Summary, WrittenAmount,
 };
 
 /// One drive, in one format, behind one host, through one protocol.
@@ -357,6 +357,9 @@ pub struct Step {
     /// Dies of a model that failed under it; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub die_failures: Option<DieFailures>,
+    /// Part of the load that was simulated in detail; absent where all was, unasked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
     /// Totals over the last five rounds of a preconditioning (the window of the steady-state rule),
     /// whether or not they are in steady state: see `steady.achieved`.
     pub settled: Option<Summary>,

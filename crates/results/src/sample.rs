@@ -94,7 +94,8 @@ pub struct Climate {
 
 impl Climate {
     /// Merges two consecutive spans, of `span_s` and `other_s` seconds.
-    fn merged(self, span_s: f64, other: Self, other_s: f64) -> Self {
+    #[must_use]
+    pub fn merged(self, span_s: f64, other: Self, other_s: f64) -> Self {
         let total_s = (span_s + other_s).max(f64::MIN_POSITIVE);
         let mean = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => Some((a * span_s + b * other_s) / total_s),

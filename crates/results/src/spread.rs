@@ -185,7 +185,7 @@ fn batches(intervals: &[Interval], count: usize) -> Vec<Summary> {
 /// Requests between whose latencies the percentile at `share` lies: their ranks are normally
 /// distributed about its own.
 fn around(latencies: &Latencies, share: f64) -> Option<ConfidenceInterval> {
-    let count = latencies.count();
+    let count = latencies.measured();
     if !is_percentile_known(count, share) {
         return None;
     }

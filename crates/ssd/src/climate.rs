@@ -125,6 +125,8 @@ pub(crate) struct Climate {
     is_off: bool,
     /// True if the work since the last update counts as done in no time.
     is_timeless: bool,
+    /// Time that passed beside the drive's own clock.
+    passed_over: Nanos,
 }
 
 impl Climate {
@@ -168,6 +170,7 @@ impl Climate {
             power_throttled: Nanos::ZERO,
             is_off: false,
             is_timeless: false,
+            passed_over: Nanos::ZERO,
         })
     }
 
@@ -212,7 +215,37 @@ impl Climate {
         self.is_timeless = false;
         assert!(self.looked_at <= at, "only windows that are over are looked at");
         let throttled = self.thermal_throttled.max(self.power_throttled);
-        assert!(throttled <= self.looked_at, "no drive throttles for longer than it has run");
+        let passed = self.looked_at + self.passed_over;
+        assert!(throttled <= passed, "no drive throttles for longer than it has run");
+    }
+
+    /// Lets `span` pass beside the drive's own clock, in which the work since the last look was
+    /// done evenly. Less than a window of it is kept for the next time.
+    pub(crate) fn pass_over(&mut self, span: Nanos, counters: &Counters) {
+        let before = self.passed_over.0 / self.window.0;
+        self.passed_over += span;
+        let windows = self.passed_over.0 / self.window.0 - before;
+        if windows == 0 {
+            return;
+        }
+        let (work, parts) = (self.work_since(counters), windows as f64);
+        let part = Work { throttleable: work.throttleable / parts, free: work.free / parts };
+        for _ in 0..windows {
+            let owed = self.spend();
+            self.pass(Work {
+                throttleable: part.throttleable + owed.throttleable,
+                free: part.free + owed.free,
+            });
+        }
+        self.done = self.energy.work(counters, self.devices);
+    }
+
+    /// True if the drive throttles, or would before it is `margin_k` warmer, or has a limit of its
+    /// power.
+    pub(crate) fn is_near_limits(&self, margin_k: f64) -> bool {
+        let is_throttled = self.throttle() != Throttle::NONE || self.is_off;
+        let is_warm = self.temperature_c + margin_k >= self.limits.throttle_c;
+        is_throttled || is_warm || self.limits.power_w.is_finite()
     }
 
     /// Leaves the work done so far out of power and heat: a purge, or ageing, takes no time.

@@ -17,6 +17,7 @@ mod invariants;
 mod mapless;
 mod pacer;
 mod state;
+mod warming;
 
 use std::collections::VecDeque;
 
@@ -38,6 +39,7 @@ use crate::stripe::Stripe;
 
 pub use self::classes::{ClassCounters, TierWork};
 pub use self::state::Placement;
+pub use self::warming::WarmedRequests;
 
 /// Setup of a drive for a run.
 ///

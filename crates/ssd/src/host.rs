@@ -140,6 +140,16 @@ impl Host {
         (at < thread.woken_at).then_some(thread.woken_at)
     }
 
+    /// Lets `span` pass in which no request completes, see [`Stalls::pass`].
+    pub(crate) fn pass(&mut self, span: Nanos, share: f64) {
+        self.stalls.pass(span, share);
+    }
+
+    /// Longest time between two stalls of a thread; absent without any.
+    pub(crate) fn thread_stall_every_max(&self) -> Option<Nanos> {
+        self.stalls.thread_every_max()
+    }
+
     /// Books the submission of a thread's request of so many sectors to `device`; returns when the
     /// drive sees it.
     #[inline]

@@ -65,7 +65,7 @@ mod stripe;
 
 pub use climate::POWER_WINDOW_S;
 pub use die_failure::{DieFailure, FailedDie};
-pub use drive::{ClassCounters, Drive, PagesRead, Placement, Setup, TierWork};
+pub use drive::{ClassCounters, Drive, PagesRead, Placement, Setup, TierWork, WarmedRequests};
 pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DiskSpec, DriveSpec,
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,

@@ -3,6 +3,7 @@
 mod folding;
 mod indirection_unit;
 pub(crate) mod retry;
+mod warming;
 
 use std::collections::VecDeque;
 
@@ -73,6 +74,10 @@ pub(crate) struct Module {
     restores_at: Nanos,
     /// True if a relocation step is in the event queue.
     scheduled: bool,
+    /// Steps of relocation that the controller took in idle time.
+    pub(crate) idle_steps: u64,
+    /// Pages of relocation in idle time that are due while only addresses are written.
+    idle_due: f64,
 }
 
 /// Pages that a read wants of one NAND page on all planes of a die.
@@ -136,6 +141,8 @@ impl Module {
             waiting: VecDeque::new(),
             restores_at: Nanos::ZERO,
             scheduled: false,
+            idle_steps: 0,
+            idle_due: 0.0,
         }
     }
 
@@ -145,6 +152,7 @@ impl Module {
         self.waiting.clear();
         self.sectors_packed = 0;
         self.scheduled = false;
+        self.idle_due = 0.0;
         if let Some(coarse) = &mut self.coarse {
             coarse.purge();
         }
@@ -218,7 +226,9 @@ impl Module {
             acknowledge(slot, self.write_at_once(now, extent));
         }
         self.backend.now = now;
-        if self.ftl.needs_room() || self.relocates_at() <= now {
+        let is_waited_for = self.ftl.needs_room();
+        if is_waited_for || self.relocates_at() <= now {
+            self.idle_steps += u64::from(!is_waited_for);
             self.relocate_unit();
         }
         self.schedule(now, events);

@@ -46,6 +46,8 @@ pub(crate) struct Wait {
 struct Stall {
     every: Nanos,
     span: Nanos,
+    /// Length of the next ones: shorter than `span` while only a part of the time is simulated.
+    span_next: Nanos,
     holds: StallHolds,
     during: StallDuring,
     /// Start of the next stall, or of the one under way: thread by thread, or one for all.
@@ -58,6 +60,31 @@ impl Stalls {
         let kinds: Vec<_> = specs.iter().map(|spec| Stall::new(spec, time_lapse)).collect();
         let threads_seen = if kinds.is_empty() { u32::MAX } else { 0 };
         Self { kinds, none_before: Nanos::MAX, threads_seen }
+    }
+
+    /// Lets `span` pass in which no request completes. Stalls that hold one request come as often
+    /// as if it had been simulated, each for `share` of its length, so that they take the same
+    /// share of the time.
+    pub(crate) fn pass(&mut self, span: Nanos, share: f64) {
+        debug_assert!((0.0..=1.0).contains(&share), "a part is simulated");
+        for stall in self.kinds.iter_mut().filter(|it| it.holds == StallHolds::Request) {
+            stall.span_next = Nanos::from_secs_f64(stall.span.as_secs_f64() * share);
+            for begins_at in &mut stall.begins_at {
+                *begins_at = begins_at.saturating_sub(span);
+            }
+        }
+        self.note_next();
+    }
+
+    /// Longest time between two stalls that hold a thread; absent where none does.
+    pub(crate) fn thread_every_max(&self) -> Option<Nanos> {
+        let of_threads = self.kinds.iter().filter(|it| it.holds == StallHolds::Thread);
+        of_threads.map(|it| it.every).max()
+    }
+
+    fn note_next(&mut self) {
+        let begins_at = self.kinds.iter().flat_map(|stall| &stall.begins_at);
+        self.none_before = begins_at.copied().min().unwrap_or(Nanos::MAX);
     }
 
     /// Returns the stall that holds a completion which is due for `thread` at `at`, if any;
@@ -86,8 +113,7 @@ impl Stalls {
         let holds = self.kinds.iter_mut().filter_map(wait);
         let held = holds.max_by_key(|hold| hold.until);
         self.threads_seen = self.threads_seen.max(u32::from(thread) + 1);
-        let begins_at = self.kinds.iter().flat_map(|stall| &stall.begins_at);
-        self.none_before = begins_at.copied().min().unwrap_or(Nanos::MAX);
+        self.note_next();
         assert!(held.is_none_or(|it| it.until >= at), "a completion is held until later");
         held
     }
@@ -102,7 +128,8 @@ impl Stall {
             StallHolds::Request => (every / u64::from(time_lapse), span / u64::from(time_lapse)),
         };
         let (holds, during) = (spec.holds, spec.during);
-        Self { every: every.max(Nanos(1)), span, holds, during, begins_at: Vec::new() }
+        let every = every.max(Nanos(1));
+        Self { every, span, span_next: span, holds, during, begins_at: Vec::new() }
     }
 
     /// The stall that holds a completion of `thread` at `at`, if the drive `is_during` its state.
@@ -126,7 +153,10 @@ impl Stall {
         *begins_at = begun + self.every;
         assert!(begun <= at && at < *begins_at, "the last stall that has begun is looked at");
         match self.holds {
-            StallHolds::Request => Some(Wait { until: at + self.span, alone: self.span }),
+            StallHolds::Request => {
+                let span = self.span_next;
+                Some(Wait { until: at + span, alone: span })
+            }
             StallHolds::Thread if at < begun + self.span => {
                 *begins_at = begun;
                 Some(Wait { until: begun + self.span, alone: Nanos::ZERO })

@@ -205,7 +205,7 @@ fn setup(name: &SetupName, drives: &[DriveSpec]) -> Result<TargetSetup, String> 
     }
     spec.host(&host).map_err(|error| error.to_string())?;
     let (time_lapse, surroundings) = (spec.time_lapse_default(), Surroundings::default());
-    Ok(TargetSetup { target: drive, format, host, time_lapse, surroundings })
+    Ok(TargetSetup { target: drive, format, host, time_lapse, surroundings, precision: None })
 }
 
 /// Names of the steps of a plan that a figure is read from, one a load.

@@ -27,6 +27,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "docs/internals/validation.md",
             "docs/internals/steady-state.md",
             "docs/internals/time-lapse.md",
+            "docs/internals/sampling.md",
             "docs/internals/applications.md",
             "docs/sources.md",
         ],

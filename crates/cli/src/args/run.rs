@@ -6,7 +6,7 @@ use std::time::Duration;
 use blockio::Bytes;
 use clap::Args;
 
-use super::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs};
+use super::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs, SamplingArgs};
 use crate::quantity;
 
 /// `floatgate run`.
@@ -52,6 +52,8 @@ pub(crate) struct Run {
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
     #[command(flatten)]

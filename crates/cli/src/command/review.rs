@@ -57,6 +57,7 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let plan = order.plan()?;
     let choice = setup::choice(Some(&args.format), &args.model);
     let choice = setup::placed(setup::on_clients(choice, &args.clients), &args.place);
+    let choice = setup::sampled(choice, &args.sampling)?;
     let wanted = subject.setups(&choice.for_plan(&plan))?;
     let mut folders = Vec::new();
     for plan in plan.repeats(args.repeat.unwrap_or(1)) {

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
     setup::tell_without_effect(&subject, &args.real, &args.data);
     let choice = setup::choice(args.format.as_deref(), &args.model);
-    let choice = setup::on_clients(choice, &args.clients);
+    let choice = setup::sampled(setup::on_clients(choice, &args.clients), &args.sampling)?;
     let wanted = subject.setup(&setup::placed(choice, &args.place))?;
     let order = order(args);
     let trace = order.trace()?;

@@ -24,11 +24,14 @@ mod owed;
 mod pressure;
 pub mod quick_measure;
 mod recorded;
+mod sampled;
 mod space;
 
 use blockio::Nanos;
 use results::published::{data_sheet, price, property};
-use results::{Environment, HostLimits, Interval, PlatformRow, SheetRow, Target, TargetKind};
+use results::{
+    Environment, HostLimits, Interval, PlatformRow, Sampling, SheetRow, Target, TargetKind,
+};
 use ssd::{Drive, DriveSpec, Fact, Setup};
 use workload::{Span, Workload};
 
@@ -44,7 +47,7 @@ use self::space::Space;
 use super::{Driver, Drivers, Fill, Load, LoadResult, RecordedLoad, ReplayedApplication, Watch};
 use crate::progress::Glimpse;
 use crate::schedule::Schedule;
-use crate::wanted::TargetSetup;
+use crate::wanted::{Precision, TargetSetup};
 use crate::{Error, Gaps, Kind, Rate};
 
 /// A modelled drive with a load generator before it.
@@ -56,6 +59,8 @@ pub struct Model {
     space: Space,
     /// The drive's own time: end of the last load.
     now: Nanos,
+    /// Precision to which loads are sampled; absent: all is simulated in detail.
+    precision: Option<Precision>,
 }
 
 /// Makes the drivers of a modelled drive in one of its setups.
@@ -71,7 +76,8 @@ pub fn drivers<'a>(
     let spec =
         spec.map_err(|source| Error::new(Kind::Input, "placing the drive").source(source))?;
     let make = move || -> Result<Box<dyn Driver>, Error> {
-        Ok(Box::new(Model::new(spec.clone(), setup.with_seed(seed))?))
+        let model = Model::new(spec.clone(), setup.with_seed(seed))?;
+        Ok(Box::new(model.sampled(setup.precision)))
     };
     // A setup that does not fit is refused here, not when all else is under way.
     make()?;
@@ -184,13 +190,19 @@ impl Model {
             }
         })?;
         let space = Space::new(&spec);
-        Ok(Self { spec, setup, drive, space, now: Nanos::ZERO })
+        Ok(Self { spec, setup, drive, space, now: Nanos::ZERO, precision: None })
     }
 
     /// A model whose drive, of `spec` and set up as `setup` says, is in the state of `drive`.
     pub fn in_state(spec: DriveSpec, setup: Setup, drive: Drive) -> Self {
         let space = Space::new(&spec);
-        Self { spec, setup, drive, space, now: Nanos::ZERO }
+        Self { spec, setup, drive, space, now: Nanos::ZERO, precision: None }
+    }
+
+    /// The model with its loads sampled to `precision`, where that is possible.
+    #[must_use]
+    pub fn sampled(self, precision: Option<Precision>) -> Self {
+        Self { precision, ..self }
     }
 
     /// Checks that the drive has the placement handles of `workload`, where it has any.
@@ -208,6 +220,41 @@ impl Model {
         );
         let hint = "name a handle that the drive has, or give its [placement] more handles";
         Err(Error::new(Kind::Input, text).hint(hint))
+    }
+
+    /// Carries out a load of which only windows are simulated in detail.
+    fn load_sampled(
+        &mut self,
+        load: &Load<'_>,
+        feeds: Vec<Feed>,
+        precision: Precision,
+        watch: &mut dyn Watch,
+    ) -> Result<LoadResult, Error> {
+        let at = self.now;
+        let closed = ClosedLoop::start(&mut self.drive, feeds, load, at);
+        let measured = sampled::measure(closed, load, (at, precision), watch);
+        let (sampled, closed) =
+            measured.map_err(|error| Error::new(error.kind(), load.step).source(error))?;
+        let rest = closed.drain(sampled.now);
+        self.now = rest.completed_at.max(sampled.now);
+        let counted = sampled.intervals.counted();
+        let intervals = sampled.intervals.whole;
+        let how = format!("{}; {}", self.how(load, &intervals), sampled.sampling.text());
+        let space = self.space.passed(&self.drive, load.step);
+        let owed = owed::warning(&self.drive, load.step, load.workload, &intervals);
+        let climate = climate::warnings(&self.spec, load.step, &intervals);
+        let unfinished = rest.unfinished(&intervals);
+        let imprecise = sampled::imprecise(load.step, &sampled.sampling);
+        Ok(LoadResult {
+            counted,
+            how,
+            unfinished,
+            warnings: space.into_iter().chain(owed).chain(climate).chain(imprecise).collect(),
+            sampling: Some(sampled.sampling),
+            spread: sampled.spread,
+            intervals,
+            ..LoadResult::default()
+        })
     }
 
     /// Description of `load` for the report, with the coverage of a trace by the requests in
@@ -296,6 +343,11 @@ impl Driver for Model {
         let feeds = Feed::of_all(load, &self.drive)?;
         self.drive.begin_loads(self.now);
         self.drive.set_compressible(load.workload.compressible_percent);
+        let asked = self.precision;
+        let reason = asked.and_then(|_| sampled::reason_for_detail(load, &self.drive));
+        if let (Some(precision), None) = (asked, reason) {
+            return self.load_sampled(load, feeds, precision, watch);
+        }
         let (drive, at) = (&mut self.drive, self.now);
         let (outcome, responses, rest) = match Schedule::of(load, at) {
             None => {
@@ -339,6 +391,9 @@ impl Driver for Model {
             responses,
             unfinished,
             die_failures,
+            sampling: asked
+                .zip(reason)
+                .map(|(asked, reason)| Sampling::in_detail(asked.share(), reason)),
             warnings,
             ..LoadResult::default()
         })

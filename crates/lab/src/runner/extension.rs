@@ -12,7 +12,7 @@
 
 use blockio::Rng;
 use results::steady::WriteRequirement;
-use results::{DieFailures, Interval, Sample, Steady, Warning};
+use results::{DieFailures, Interval, Sample, Sampling, Steady, Warning};
 
 use crate::driver::{DeviceIntervals, LatencyParts};
 use crate::plan::PlannedStep;
@@ -122,8 +122,26 @@ fn joined(first: LoadResult, second: LoadResult, step: &str) -> LoadResult {
         uncounted: (first.uncounted * first_s + second.uncounted * second_s) / total_s,
         unfinished: (first.unfinished * first_s + second.unfinished * second_s) / total_s,
         die_failures: DieFailures::joined(first.die_failures, second.die_failures, offset_s),
+        sampling: sampling(first.sampling, second.sampling),
+        spread: None,
         warnings,
     }
+}
+
+/// Sampling of both loads as one. The interval of the rate is that of neither.
+fn sampling(first: Option<Sampling>, second: Option<Sampling>) -> Option<Sampling> {
+    let (first, second) = (first?, second?);
+    Some(Sampling {
+        windows: first.windows + second.windows,
+        requests_measured: first.requests_measured + second.requests_measured,
+        requests_detailed: first.requests_detailed + second.requests_detailed,
+        requests: first.requests + second.requests,
+        intervals_unmeasured: first.intervals_unmeasured + second.intervals_unmeasured,
+        detailed: first.detailed.or(second.detailed),
+        iops: None,
+        precision_reached: None,
+        ..first
+    })
 }
 
 fn devices(first: Vec<DeviceIntervals>, second: Vec<DeviceIntervals>) -> Vec<DeviceIntervals> {

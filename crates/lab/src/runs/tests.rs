@@ -30,6 +30,7 @@ fn lapsed(drive: &str, time_lapse: u32) -> TargetSetup {
         host: "linux".into(),
         time_lapse,
         surroundings: ssd::Surroundings::default(),
+        precision: None,
     }
 }
 

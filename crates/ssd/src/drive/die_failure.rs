@@ -35,6 +35,11 @@ impl DieFailures {
         !self.failed.is_empty()
     }
 
+    /// True if a die has failed, or will.
+    pub(super) fn is_any_known(&self) -> bool {
+        !self.to_come.is_empty() || self.has_any()
+    }
+
     /// Time of the next failure; the end of time while no load has begun, or none is to come.
     fn next_at(&self, time_lapse: u32) -> Nanos {
         let next = self.loads_began_at.zip(self.to_come.first());

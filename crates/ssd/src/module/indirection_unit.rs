@@ -172,6 +172,18 @@ impl Module {
         }
     }
 
+    /// Writes an extent to the map alone, parts of units gathered as in
+    /// [`Module::write_coarse`].
+    #[inline(never)]
+    pub(super) fn warm_coarse(&mut self, extent: Extent) {
+        let Some(coarse) = &mut self.coarse else { return };
+        for part in coarse.parts(extent) {
+            if let Some(ready) = coarse.gather(part) {
+                self.ftl.write_at_once(ready.handle, lpn(ready.unit), &mut NoMedia);
+            }
+        }
+    }
+
     /// The logical page that holds a page of 4 KiB.
     #[inline]
     pub(super) fn lpn_of_page(&self, page: u64) -> Lpn {

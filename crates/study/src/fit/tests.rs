@@ -156,7 +156,8 @@ fn measured_by(text: &str) -> Evidence {
     let (format, host) = ("stock".to_owned(), "linux".to_owned());
     let surroundings = ssd::Surroundings::default();
     let drive = spec.name.clone();
-    let setup = TargetSetup { target: drive, format, host, time_lapse: 1, surroundings };
+    let setup =
+        TargetSetup { target: drive, format, host, time_lapse: 1, surroundings, precision: None };
     let mut plan = plan();
     let suites: Vec<String> = plan
         .steps

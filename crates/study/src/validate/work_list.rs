@@ -220,6 +220,7 @@ fn setup(row: &FigureRow, spec: &DriveSpec, plan: &Plan) -> Result<TargetSetup, 
         host: host.ok_or_else(|| format!("the model has no host `{system}`"))?,
         time_lapse: spec.time_lapse_default(),
         surroundings: Surroundings::default(),
+        precision: None,
     })
 }
 

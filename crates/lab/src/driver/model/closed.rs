@@ -1,13 +1,17 @@
 //! The closed loop: every completion is answered at once by the next request of its thread.
 
 use blockio::{Completion, Nanos, Status};
-use ssd::Drive;
+use ssd::{Drive, WarmedRequests};
 
 use super::feed::Feed;
 use super::meter::Meter;
 use super::pressure::{OutstandingRequests, Pressure, STOP_CHECK_COMPLETIONS, failed};
+use super::space::exhausted_by_fill;
 use crate::Error;
 use crate::driver::{Load, Watch};
+
+/// Requests that a thread has in turn where only their addresses count: what is drawn at a time.
+const TURN: u64 = super::feed::BATCH as u64;
 
 /// Threads that keep a constant number of requests outstanding on a drive.
 #[derive(Debug)]
@@ -34,6 +38,55 @@ impl<'a> ClosedLoop<'a> {
             }
         }
         Self { drive, feeds, outstanding }
+    }
+
+    /// Threads that have not begun.
+    pub(super) fn idle(drive: &'a mut Drive, feeds: Vec<Feed>) -> Self {
+        Self { drive, feeds, outstanding: 0 }
+    }
+
+    /// Counts the next `count` completions, whenever they are, and answers them. Returns the time
+    /// of the last of them.
+    ///
+    /// # Errors
+    /// Fails if a request failed.
+    pub(super) fn answer_next(&mut self, count: u64, meter: &mut Meter) -> Result<Nanos, Error> {
+        let mut last = Nanos::ZERO;
+        for _ in 0..count {
+            let Some(done) = &self.drive.next_completion(Nanos::MAX) else { break };
+            last = last.max(done.completed_at);
+            let answered = answer(self.drive, &mut self.feeds, done, meter);
+            answered.inspect_err(|_| self.outstanding -= 1)?;
+        }
+        Ok(last)
+    }
+
+    /// Does what the next `count` requests do to the state of the drive, in no time: threads take
+    /// turns. Those that are outstanding stay so.
+    ///
+    /// # Errors
+    /// Fails if the drive has no flash for a write.
+    pub(super) fn warm(&mut self, count: u64, idle_pages: f64) -> Result<WarmedRequests, Error> {
+        let mut warmed = WarmedRequests::default();
+        let mut left = count;
+        while left > 0 {
+            for feed in &mut self.feeds {
+                let turn = left.min(TURN);
+                for _ in 0..turn {
+                    let request = feed.request(0, self.drive);
+                    if !self.drive.warm(&request, idle_pages, &mut warmed) {
+                        return Err(exhausted_by_fill());
+                    }
+                }
+                left -= turn;
+            }
+        }
+        Ok(warmed)
+    }
+
+    /// Lets time pass beside the drive's clock, see [`Drive::pass`].
+    pub(super) fn pass(&mut self, span: Nanos, share: f64, warmed: &WarmedRequests) {
+        self.drive.pass(span, share, warmed);
     }
 
     /// Counts the next completion, whenever it is, and answers it.

@@ -16,7 +16,7 @@ use crate::{Error, Kind};
 
 /// Requests drawn at a time for one thread: enough that their cache misses overlap, and so few that
 /// what was fetched is still at hand when it is needed.
-const BATCH: usize = 16;
+pub(super) const BATCH: usize = 16;
 
 /// Request stream of one thread.
 #[derive(Debug)]

@@ -39,6 +39,12 @@ impl Meter {
         }
     }
 
+    /// Has stalls that hold one request count as those of a drive at 1/`scale`: they are as much
+    /// shorter while a part of the time is simulated.
+    pub(super) const fn set_stall_scale(&mut self, scale: u32) {
+        self.time_lapse = scale;
+    }
+
     /// Counts one completion.
     #[inline]
     pub(super) fn count(&mut self, done: &Completion) {
@@ -62,6 +68,11 @@ impl Meter {
     #[cold]
     pub(super) fn count_media_error(&mut self) {
         self.interval.media_errors += 1;
+    }
+
+    /// NAND writes of the interval so far.
+    pub(super) fn nand_since(&self, drive: &Drive) -> NandWrites {
+        nand_writes(drive) - self.nand_before
     }
 
     /// Ends the interval at `at`, which is `at_s` in protocol time, and begins the next one.
@@ -114,7 +125,11 @@ pub(super) fn record(latencies: &mut Latencies, latency: Nanos, stalled: Nanos, 
 }
 
 /// Power and heat from one reading to the next, which is `span` later.
-fn climate_between(before: &ClimateReading, after: &ClimateReading, span: Nanos) -> Climate {
+pub(super) fn climate_between(
+    before: &ClimateReading,
+    after: &ClimateReading,
+    span: Nanos,
+) -> Climate {
     let span_s = span.as_secs_f64().max(f64::MIN_POSITIVE);
     let share = |before: Nanos, after: Nanos| ((after - before).as_secs_f64() / span_s).min(1.0);
     Climate {

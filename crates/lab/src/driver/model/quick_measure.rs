@@ -5,7 +5,7 @@
 
 use blockio::{Nanos, Op};
 use results::Interval;
-use ssd::Drive;
+use ssd::{Drive, WarmedRequests};
 
 use super::Pressure as _;
 use super::closed::ClosedLoop;
@@ -138,6 +138,16 @@ fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64, stop: Stop<'_>) -> Res
         }
     }
     Ok(())
+}
+
+/// Does what the first `requests` requests of `load` do to the state of an idle `drive`, in no time
+/// and without events.
+///
+/// # Errors
+/// Fails if the drive is too small for the load, or has too little flash for its data.
+pub fn warm(drive: &mut Drive, load: &Load<'_>, requests: u64) -> Result<WarmedRequests, Error> {
+    let feeds = Feed::of_all(load, drive)?;
+    ClosedLoop::idle(drive, feeds).warm(requests, 0.0)
 }
 
 /// Writes as much as all of `drive`, this often, with `load`, in no time.

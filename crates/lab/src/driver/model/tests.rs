@@ -11,6 +11,7 @@ mod fill;
 mod look;
 mod meter;
 mod pressure;
+mod sampled;
 mod schedule;
 
 /// Watches nothing, and stops after so many reports of progress.

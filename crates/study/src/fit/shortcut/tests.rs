@@ -142,6 +142,7 @@ fn a_large_drive_is_looked_at_in_a_time_lapse_with_room_to_spare() {
             host: spec.hosts()[0].clone(),
             time_lapse: 1,
             surroundings: ssd::Surroundings::default(),
+            precision: None,
         };
         let (k, default) = (time_lapse(&spec, &setup), spec.time_lapse_default());
         assert!(k.is_multiple_of(default) && (k / default).is_power_of_two(), "{}: {k}", spec.name);

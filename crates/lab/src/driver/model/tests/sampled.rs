@@ -1,0 +1,163 @@
+//! Sampled loads beside the same loads in detail.
+
+use blockio::Bytes;
+use results::{Summary, WarningKind};
+use ssd::StallHolds;
+
+use super::*;
+
+/// A small drive with the change; its host does not stall.
+fn changed(change: impl FnOnce(&mut DriveSpec)) -> (DriveSpec, Setup) {
+    let (mut spec, setup) = small_setup();
+    spec.hosts[0].stalls.clear();
+    change(&mut spec);
+    (spec, setup)
+}
+
+fn sampling_of(spec: &DriveSpec, setup: &Setup, load: &Load<'_>, share: f64) -> LoadResult {
+    let precision = (share > 0.0).then(|| Precision::of_share(share).unwrap());
+    let mut model = Model::new(spec.clone(), setup.clone()).unwrap().sampled(precision);
+    let loaded = model.load(load, &mut StopAfter(usize::MAX)).unwrap();
+    model.drive.check_invariants();
+    loaded
+}
+
+/// The second half of a load: the first writes the drive over.
+fn settled(loaded: &LoadResult) -> Summary {
+    Summary::of(&loaded.intervals[loaded.intervals.len() / 2..])
+}
+
+fn off(found: f64, reference: f64) -> f64 {
+    (found / reference - 1.0).abs()
+}
+
+fn long(workload: &Workload) -> Load<'_> {
+    Load { ramp_s: 0.0, duration_s: 40.0, interval_s: 1.0, ..load(workload) }
+}
+
+fn amplification(summary: &Summary) -> f64 {
+    summary.nand.and_then(|nand| nand.write_amplification()).unwrap()
+}
+
+#[test]
+fn a_sampled_load_has_the_rate_the_latency_and_the_write_amplification_of_one_in_detail() {
+    let (spec, setup) = changed(|_| {});
+    for name in ["4k-rand-write", "8k-70-30"] {
+        let workload = workload(name);
+        let load = long(&workload);
+        let detailed = settled(&sampling_of(&spec, &setup, &load, 0.0));
+        let loaded = sampling_of(&spec, &setup, &load, 0.01);
+        let sampling = loaded.sampling.as_ref().unwrap();
+        assert!(sampling.is_sampled() && sampling.windows >= 30, "{name}: {sampling:?}");
+        assert!(sampling.requests_detailed * 2 < sampling.requests, "{name}: {sampling:?}");
+        let sampled = settled(&loaded);
+        assert_eq!(loaded.intervals.len(), 40);
+        let rate = off(sampled.iops, detailed.iops);
+        assert!(rate < 0.015, "{name}: {} of {}", sampled.iops, detailed.iops);
+        let mean = off(sampled.latency.latency_ns_avg, detailed.latency.latency_ns_avg);
+        assert!(mean < 0.03, "{name}: mean latency is off by {mean}");
+        let (found, reference) = (amplification(&sampled), amplification(&detailed));
+        assert!(off(found, reference) < 0.02, "{name}: {found} of {reference}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_sampled_figures() {
+    let (spec, setup) = changed(|_| {});
+    let workload = workload("4k-rand-write");
+    let load = Load { duration_s: 20.0, ..long(&workload) };
+    let once = || {
+        let loaded = sampling_of(&spec, &setup, &load, 0.02);
+        format!("{:?} {:?}", loaded.intervals, loaded.sampling)
+    };
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn a_load_that_cannot_be_sampled_is_simulated_in_detail_and_says_why() {
+    let (spec, setup) = changed(|_| {});
+    let workload = workload("4k-rand-write");
+    let rate = Some(Rate { iops: 10_000.0, gaps: Gaps::Exponential });
+    let load = Load { rate, ..load(&workload) };
+    let detailed = sampling_of(&spec, &setup, &load, 0.0);
+    let asked = sampling_of(&spec, &setup, &load, 0.01);
+    assert_eq!(format!("{:?}", asked.intervals), format!("{:?}", detailed.intervals));
+    assert_eq!(detailed.sampling, None);
+    let reason = asked.sampling.unwrap().detailed.unwrap();
+    assert!(reason.contains("at a rate"), "{reason}");
+    let unwarmable = |name: &str| {
+        let spec = ssd::catalogue::find(name).unwrap();
+        let (format, host) = (spec.formats().remove(0), spec.hosts().remove(0));
+        let time_lapse = spec.time_lapse_default();
+        Drive::new(&spec, &Setup { format, host, time_lapse, seed: 1 }).unwrap().unwarmable()
+    };
+    assert!(unwarmable("savvio-15k1-73").unwrap().contains("hard disk"));
+    assert!(unwarmable("intel-660p-1024").unwrap().contains("age of the data"));
+    assert!(unwarmable("samsung-990-pro-2000").unwrap().contains("SLC cache"));
+    assert_eq!((unwarmable("iodrive-duo"), unwarmable("p5510")), (None, None));
+}
+
+/// Relocation that is put off until it has to be: bursts of writes, then none, in step with the
+/// superblocks. Windows meet the one or the other; where they lie is drawn, so that no period is
+/// missed, and what relocation all of a stratum did says what a window was short of.
+#[test]
+fn a_sawtooth_of_relocation_does_not_fool_windows() {
+    for burst in [0.3, 4.0] {
+        let (spec, setup) = changed(|spec| {
+            spec.relocation.price_max = 0.1;
+            spec.relocation.burst = burst;
+        });
+        let workload = workload("4k-rand-write");
+        let load = long(&workload);
+        let detailed = settled(&sampling_of(&spec, &setup, &load, 0.0));
+        let loaded = sampling_of(&spec, &setup, &load, 0.01);
+        let sampling = loaded.sampling.clone().unwrap();
+        assert!(sampling.is_sampled(), "{sampling:?}");
+        let sampled = settled(&loaded);
+        // Unknown where changes leave too few neighbours: then that is told.
+        let reached = sampling.precision_reached;
+        let allowed = reached.map_or(0.03, |it| it.max(0.01));
+        let rate = off(sampled.iops, detailed.iops);
+        assert!(rate < allowed, "burst {burst}: off by {rate}, {sampling:?}");
+        let is_told = loaded.warnings.iter().any(|it| it.kind == WarningKind::Scale);
+        assert_eq!(is_told, reached.is_none_or(|it| it > 0.01), "{:?}", loaded.warnings);
+    }
+}
+
+/// A stall of one request that comes less often than windows: it is met in proportion, shortened,
+/// and counts with its length.
+#[test]
+fn a_stall_that_is_rarer_than_windows_is_met_and_counts_as_often_as_in_detail() {
+    let (spec, setup) = changed(|spec| {
+        let duo = ssd::catalogue::find("iodrive-duo").unwrap();
+        let mut stall = duo.hosts[0].stalls[0].clone();
+        (stall.every_s, stall.span_ms) = (4.0, 500.0);
+        (stall.during, stall.holds) = (StallDuring::Always, StallHolds::Request);
+        spec.hosts[0].stalls = vec![stall];
+    });
+    let workload = workload("4k-rand-write");
+    let load = long(&workload);
+    let detailed = Summary::of(&sampling_of(&spec, &setup, &load, 0.0).intervals);
+    let loaded = sampling_of(&spec, &setup, &load, 0.01);
+    let sampling = loaded.sampling.unwrap();
+    assert!(sampling.is_sampled() && sampling.requests_detailed * 2 < sampling.requests);
+    let sampled = Summary::of(&loaded.intervals);
+    let [found, reference] = [&sampled, &detailed].map(|it| it.latency.latency_ns_max as f64 / 1e6);
+    assert!(reference > 499.0 && off(found, reference) < 0.1, "{found} of {reference} ms");
+    let [found, reference] = [&sampled, &detailed].map(|it| it.latency.latency_ns_stdev);
+    assert!(off(found, reference) < 0.5, "deviation of {found}, {reference} in detail");
+}
+
+#[test]
+fn what_few_requests_of_windows_tell_is_withheld() {
+    let (spec, setup) = changed(|_| {});
+    let workload = workload("4k-rand-write");
+    let loaded = sampling_of(&spec, &setup, &long(&workload), 0.01);
+    let interval = Summary::of(&loaded.intervals[20..21]);
+    assert!(interval.latency.count > 10_000, "{} are counted", interval.latency.count);
+    assert_eq!(interval.latency.latency_ns_p9999, None, "of some thousand that were measured");
+    assert!(interval.latency.latency_ns_p50.is_some());
+    let whole = Bytes(loaded.intervals.iter().map(|it| it.write_bytes).sum::<u64>());
+    let sent = loaded.intervals.iter().filter_map(|it| it.nand).map(|it| it.host_sent_bytes);
+    assert!(off(sent.sum::<u64>() as f64, whole.0 as f64) < 1e-4, "every write is counted");
+}
