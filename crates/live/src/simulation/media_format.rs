@@ -15,6 +15,7 @@ use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, FORMAT_VERSION, Header};
 use crate::format::journal;
+use crate::format::key_area::KeyArea;
 use crate::format::layout::{Layout, Place};
 use crate::format::position::Position;
 use crate::format::unit::{Codec, Extent, Identity, Origin, UnitBuffer, UnitHeader};
@@ -82,6 +83,7 @@ fn header_of_a_die() {
         left_out: DieSet(0b00_0110),
         unsafe_shutdowns: 0x0a_0b0a,
         closing: Closing { checkpoint: 0x0061_6263_6465_6667, journal: POSITION },
+        keys: KeyArea::default(),
     };
     let bytes = header.encode();
     assert_bytes(
@@ -161,6 +163,7 @@ fn unit_with_its_table_and_extents() {
     let extent = |lpn, codec, payload: &[u8]| Extent {
         lpn: Lpn(lpn),
         codec,
+        key: 0,
         length: u16::try_from(payload.len()).unwrap(),
         seq: 0x7172_7374_7576_7778,
         payload_crc: crc32c::crc32c(payload),
@@ -243,6 +246,7 @@ fn records_of_the_journal() {
     let extent = Extent {
         lpn: Lpn(0xa1a2_a3a4),
         codec: Codec::Zstd,
+        key: 0,
         length: 5,
         seq: 0x7172_7374_7576_7778,
         payload_crc: crc32c::crc32c(&payload),

@@ -158,7 +158,7 @@ impl ListedDies {
     /// names dies by it, above all what replaces one.
     pub(super) fn into_drive(
         self,
-        Opening { promise, upgrade, .. }: Opening,
+        opening: Opening,
         wrap: impl FnOnce(Bays) -> Bays,
         see: impl FnOnce(&Arc<dyn BufferMemory>),
     ) -> Result<Drive, OpenError> {
@@ -175,9 +175,10 @@ impl ListedDies {
             media = order.iter().map(|entry| media[*entry].take()).collect();
         }
         let media = chosen_first(wrap(media), &is_chosen);
-        let promise = promise.or(listing.described.acknowledged_survives).unwrap_or_default();
+        let promise =
+            opening.promise.or(listing.described.acknowledged_survives).unwrap_or_default();
         let witness = Some(FolderWitness::attached(&listing.volume));
-        let opened = opening::open_media(&listing.volume, (media, witness), promise, upgrade, see);
+        let opened = opening::open_media(&listing.volume, (media, witness), promise, &opening, see);
         let (mut drive, listing) = listing.explained(opened)?;
         let mut unused: Vec<String> = drive.unused_media().map(str::to_owned).collect();
         let absent = listing.absences(drive.store().dies.lost(), &unused);
