@@ -187,16 +187,7 @@ impl OpenError {
                  {recover}, and `floatgate volume serve {folder} --force-stale` goes on without \
                  what they lack"
             ),
-            Self::Locked(cause) => match cause {
-                LockedCause::NoKey | LockedCause::WrongKey => format!(
-                    "give {folder} the key that it was locked with: --key-file FILE or \
-                     --key-command COMMAND"
-                ),
-                LockedCause::KeysErased => {
-                    format!("create {folder} again: nothing that it stored can be decrypted")
-                }
-                LockedCause::NotEncrypted => format!("leave out the key to open {folder}"),
-            },
+            Self::Locked(cause) => remedy_of_lock(*cause, &folder),
             Self::Damaged { .. } => recover,
             Self::Device(_) => {
                 format!("open it again: durable data is kept; failing that, {recover}")
@@ -217,6 +208,20 @@ impl OpenError {
 
     pub(crate) const fn refused(what: String) -> Self {
         Self::Refused { what }
+    }
+}
+
+/// As [`OpenError::remedy`], of a volume that cannot be unlocked.
+fn remedy_of_lock(cause: LockedCause, folder: &str) -> String {
+    match cause {
+        LockedCause::NoKey | LockedCause::WrongKey => format!(
+            "give {folder} the key that it was locked with: --key-file FILE or --key-command \
+             COMMAND"
+        ),
+        LockedCause::KeysErased => {
+            format!("create {folder} again: nothing that it stored can be decrypted")
+        }
+        LockedCause::NotEncrypted => format!("leave out the key to open {folder}"),
     }
 }
 

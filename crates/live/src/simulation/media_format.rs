@@ -15,7 +15,9 @@ use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, FORMAT_VERSION, Header};
 use crate::format::journal;
-use crate::format::key_area::KeyArea;
+use zerocopy::IntoBytes as _;
+
+use crate::format::key_area::{Cost, KeyArea, KeySource, WrappedKey};
 use crate::format::layout::{Layout, Place};
 use crate::format::position::Position;
 use crate::format::unit::{Codec, Extent, Identity, Origin, UnitBuffer, UnitHeader};
@@ -211,6 +213,35 @@ fn unit_with_its_table_and_extents() {
         ",
     );
     assert_eq!(UnitHeader::parse(&bytes), Some(header));
+}
+
+#[test]
+fn keys_in_the_header_of_an_encrypted_die() {
+    let cost = Cost { memory_kib: 0x0001_0203, passes: 0x11, lanes: 5 };
+    let source = KeySource::Passphrase { salt: [0xa1; 32], cost };
+    let key = WrappedKey { epoch: 0x0102_0304_0506_0708, nonce: [0xb1; 12], sealed: [0xc1; 80] };
+    let keys = KeyArea::new(source, [key].into_iter());
+    let bytes = keys.encode();
+    assert_bytes(
+        bytes.as_bytes(),
+        448,
+        "
+        0000 02000000 03020100 11000000 05000000
+        0010 a1a1a1a1 a1a1a1a1 a1a1a1a1 a1a1a1a1
+        0020 a1a1a1a1 a1a1a1a1 a1a1a1a1 a1a1a1a1
+        0030 08070605 04030201 b1b1b1b1 b1b1b1b1
+        0040 b1b1b1b1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0050 c1c1c1c1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0060 c1c1c1c1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0070 c1c1c1c1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0080 c1c1c1c1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0090 c1c1c1c1 00000000 00000000 00000000
+        ",
+    );
+    assert_eq!(KeyArea::parse(&bytes), Some(keys));
+    let mut excess = bytes;
+    excess.as_mut_bytes()[8] = 65;
+    assert_eq!(KeyArea::parse(&excess), None, "no header asks for more than 64 passes");
 }
 
 #[test]

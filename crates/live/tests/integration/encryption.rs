@@ -19,7 +19,7 @@ const MARK_BYTES: usize = 64;
 fn raw_key(first: u8) -> UnlockingKey {
     let mut bytes = [0; 32];
     bytes[1] = first;
-    UnlockingKey::of_bytes(&bytes).unwrap()
+    UnlockingKey::of_bytes(&bytes).expect("nothing fails")
 }
 
 fn created(folder: &Path, compression: Compression, key: Option<UnlockingKey>) -> CreateOptions {
@@ -29,7 +29,8 @@ fn created(folder: &Path, compression: Compression, key: Option<UnlockingKey>) -
         ..volume_options(folder, 3, Bytes(SIZE))
     };
     let preallocation = Preallocation::Off;
-    create(&options, &VolumeOptions { key, preallocation, ..VolumeOptions::default() }).unwrap();
+    create(&options, &VolumeOptions { key, preallocation, ..VolumeOptions::default() })
+        .expect("nothing fails");
     options
 }
 
@@ -50,14 +51,16 @@ fn marked(rng: &mut Rng) -> ([u8; MARK_BYTES], Vec<u8>) {
 
 /// Every file below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(folder)
+        .expect("nothing fails")
+        .map(|entry| entry.expect("nothing fails").path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 /// Files that have some sixteen bytes of the mark.
 fn giving_away(folder: &Path, mark: &[u8; MARK_BYTES]) -> Vec<PathBuf> {
     let is_marked = |path: &PathBuf| {
-        let bytes = fs::read(path).unwrap();
+        let bytes = fs::read(path).expect("nothing fails");
         let pieces: Vec<&[u8]> = mark.chunks(16).collect();
         bytes.windows(16).any(|window| window[0] != 0 && pieces.contains(&window))
     };
@@ -65,42 +68,44 @@ fn giving_away(folder: &Path, mark: &[u8; MARK_BYTES]) -> Vec<PathBuf> {
 }
 
 /// Writes marked pages in all ways, and says after each stage which files give the mark away.
-fn stages(compression: Compression, key: Option<UnlockingKey>) -> Vec<Vec<PathBuf>> {
-    let folder = tempfile::tempdir().unwrap();
-    let options = created(folder.path(), compression, key.clone());
+fn stages(compression: Compression, key: Option<&UnlockingKey>) -> Vec<Vec<PathBuf>> {
+    let folder = tempfile::tempdir().expect("nothing fails");
+    let options = created(folder.path(), compression, key.cloned());
     let mut rng = Rng::new(1);
     let (mark, _) = marked(&mut rng);
     let mut found = Vec::new();
     let mut look = || found.push(giving_away(folder.path(), &mark));
-    let drive = open(&options.volume, key.clone()).unwrap();
+    let drive = open(&options.volume, key.cloned()).expect("nothing fails");
     // In the write buffer alone.
-    drive.write(0, &marked(&mut rng).1, Durability::Volatile).unwrap();
+    drive.write(0, &marked(&mut rng).1, Durability::Volatile).expect("nothing fails");
     look();
     // In the journal.
-    drive.flush().unwrap();
+    drive.flush().expect("nothing fails");
     look();
     // In rows, over and over: pages are relocated, and checkpoints are taken.
     for _ in 0..16_000 {
         let at = rng.below(SIZE / PAGE) * PAGE;
-        drive.write(at, &marked(&mut rng).1, Durability::Volatile).unwrap();
+        drive.write(at, &marked(&mut rng).1, Durability::Volatile).expect("nothing fails");
     }
-    assert!(drive.counters().unwrap().pages_relocation > 0);
-    drive.atomic_write(&[(0, &marked(&mut rng).1), (3 * PAGE + 512, &mark)]).unwrap();
-    drive.write(5 * PAGE, &marked(&mut rng).1, Durability::Volatile).unwrap();
+    assert!(drive.counters().expect("nothing fails").pages_relocation > 0);
+    drive
+        .atomic_write(&[(0, &marked(&mut rng).1), (3 * PAGE + 512, &mark)])
+        .expect("nothing fails");
+    drive.write(5 * PAGE, &marked(&mut rng).1, Durability::Volatile).expect("nothing fails");
     look();
     // The server dies, and recovery brings everything back, without one of the dies.
     drop(drive);
-    fs::rename(&options.dies[1], folder.path().join("away")).unwrap();
+    fs::rename(&options.dies[1], folder.path().join("away")).expect("nothing fails");
     look();
-    let drive = open(&options.volume, key.clone()).unwrap();
+    let drive = open(&options.volume, key.cloned()).expect("nothing fails");
     let mut page = [0; MARK_BYTES];
     for at in [0, 3 * PAGE + 512, 5 * PAGE] {
-        drive.read(at, &mut page).unwrap();
+        drive.read(at, &mut page).expect("nothing fails");
         assert_eq!(page, mark);
     }
-    drive.close().unwrap();
+    drive.close().expect("nothing fails");
     look();
-    let recovered = RecoveredVolume::open(&options.volume, None, key.as_ref()).unwrap();
+    let recovered = RecoveredVolume::open(&options.volume, None, key).expect("nothing fails");
     let mut page = [0; 4096];
     recovered.read(5, &mut page);
     assert_eq!(page[..MARK_BYTES], mark);
@@ -112,7 +117,7 @@ fn no_file_of_a_volume_has_a_run_of_bytes_that_a_client_wrote() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let plain = stages(compression, None);
         assert!(plain.iter().all(|files| !files.is_empty()), "{compression:?}: {plain:?}");
-        let encrypted = stages(compression, Some(raw_key(1)));
+        let encrypted = stages(compression, Some(&raw_key(1)));
         assert!(encrypted.iter().all(Vec::is_empty), "{compression:?}: {encrypted:?}");
     }
 }
@@ -120,36 +125,38 @@ fn no_file_of_a_volume_has_a_run_of_bytes_that_a_client_wrote() {
 #[test]
 fn pages_of_any_contents_come_back_however_little_is_stored_of_them() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("nothing fails");
         let options = created(folder.path(), compression, Some(raw_key(1)));
-        let drive = open(&options.volume, Some(raw_key(1))).unwrap();
-        let page = |at: u64| vec![u8::try_from(at % 256).unwrap(); 4096];
+        let drive = open(&options.volume, Some(raw_key(1))).expect("nothing fails");
+        let page = |at: u64| vec![u8::try_from(at % 256).expect("nothing fails"); 4096];
         for at in 0..300 {
-            drive.write(at * PAGE, &page(at), Durability::Volatile).unwrap();
+            drive.write(at * PAGE, &page(at), Durability::Volatile).expect("nothing fails");
         }
-        drive.close().unwrap();
-        let drive = open(&options.volume, Some(raw_key(1))).unwrap();
+        drive.close().expect("nothing fails");
+        let drive = open(&options.volume, Some(raw_key(1))).expect("nothing fails");
         for at in 0..300 {
             let mut found = vec![1; 4096];
-            drive.read(at * PAGE, &mut found).unwrap();
+            drive.read(at * PAGE, &mut found).expect("nothing fails");
             assert!(found == page(at), "{compression:?}, page {at}");
         }
     }
 }
 
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut all: Vec<_> =
-        files(folder).into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    let mut all: Vec<_> = files(folder)
+        .into_iter()
+        .map(|path| (path.clone(), fs::read(path).expect("nothing fails")))
+        .collect();
     all.sort();
     all
 }
 
 #[test]
 fn without_its_key_a_volume_can_be_checked_and_nothing_else_and_nothing_changes() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("nothing fails");
     let options = created(folder.path(), Compression::None, Some(raw_key(1)));
-    let drive = open(&options.volume, Some(raw_key(1))).unwrap();
-    drive.write(0, &[7; 4096], Durability::Durable).unwrap();
+    let drive = open(&options.volume, Some(raw_key(1))).expect("nothing fails");
+    drive.write(0, &[7; 4096], Durability::Durable).expect("nothing fails");
     // A crash, so that there is something to recover.
     drop(drive);
     let before = contents(folder.path());
@@ -161,52 +168,52 @@ fn without_its_key_a_volume_can_be_checked_and_nothing_else_and_nothing_changes(
         assert!(matches!(recovered, Err(OpenError::Locked(_))));
         assert!(check::repair(&options.volume, key, |_, _| ()).is_err());
     }
-    let report = check::check(&options.volume, |_, _| ()).unwrap();
+    let report = check::check(&options.volume, |_, _| ()).expect("nothing fails");
     assert!(report.is_clean() && report.pages > 0, "{report:?}");
-    assert!(live::inspect(&options.volume).unwrap().format.is_encrypted);
+    assert!(live::inspect(&options.volume).expect("nothing fails").format.is_encrypted);
     assert!(contents(folder.path()) == before);
 }
 
 #[test]
 fn a_passphrase_opens_a_volume_until_another_one_takes_its_place() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("nothing fails");
     let keep = |name: &str, text: &str| {
         let path = folder.path().join(name);
-        fs::write(&path, text).unwrap();
+        fs::write(&path, text).expect("nothing fails");
         path
     };
-    let first = key_of_file(&keep("first", "correct horse\n")).unwrap();
-    let printed = key_of_command("printf 'correct horse'").unwrap();
+    let first = key_of_file(&keep("first", "correct horse\n")).expect("nothing fails");
+    let printed = key_of_command("printf 'correct horse'").expect("nothing fails");
     assert_eq!(first, printed, "a line feed at the end is no part of it");
     let failed = key_of_command("echo text; exit 3").unwrap_err().to_string();
     assert!(failed.contains("exit status: 3") && !failed.contains("text"), "{failed}");
     assert!(key_of_file(&keep("empty", "\n")).is_err());
     let options = created(folder.path(), Compression::None, Some(first.clone()));
-    let drive = open(&options.volume, Some(printed)).unwrap();
-    drive.write(0, &[7; 4096], Durability::Volatile).unwrap();
-    drive.rekey(&raw_key(3)).unwrap();
-    drive.close().unwrap();
+    let drive = open(&options.volume, Some(printed)).expect("nothing fails");
+    drive.write(0, &[7; 4096], Durability::Volatile).expect("nothing fails");
+    drive.rekey(&raw_key(3)).expect("nothing fails");
+    drive.close().expect("nothing fails");
     assert!(open(&options.volume, Some(first)).is_err());
-    let drive = open(&options.volume, Some(raw_key(3))).unwrap();
+    let drive = open(&options.volume, Some(raw_key(3))).expect("nothing fails");
     let mut page = [0; 4096];
-    drive.read(0, &mut page).unwrap();
+    drive.read(0, &mut page).expect("nothing fails");
     assert_eq!(page, [7; 4096]);
 }
 
 #[test]
 fn the_dies_alone_and_the_key_restore_a_volume() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("nothing fails");
     let options = created(folder.path(), Compression::Lz4, Some(raw_key(1)));
-    let drive = open(&options.volume, Some(raw_key(1))).unwrap();
-    drive.write(0, &[7; 4096], Durability::Volatile).unwrap();
-    drive.close().unwrap();
-    fs::remove_dir_all(&options.volume).unwrap();
-    fs::create_dir(&options.volume).unwrap();
+    let drive = open(&options.volume, Some(raw_key(1))).expect("nothing fails");
+    drive.write(0, &[7; 4096], Durability::Volatile).expect("nothing fails");
+    drive.close().expect("nothing fails");
+    fs::remove_dir_all(&options.volume).expect("nothing fails");
+    fs::create_dir(&options.volume).expect("nothing fails");
     let dies: Vec<String> = options.dies.iter().map(|die| format!("{die:?}")).collect();
     let text = format!("schema = 1\ndies = [{}]\n", dies.join(", "));
-    fs::write(options.volume.join("volume.toml"), text).unwrap();
-    let drive = open(&options.volume, Some(raw_key(1))).unwrap();
+    fs::write(options.volume.join("volume.toml"), text).expect("nothing fails");
+    let drive = open(&options.volume, Some(raw_key(1))).expect("nothing fails");
     let mut page = [0; 4096];
-    drive.read(0, &mut page).unwrap();
+    drive.read(0, &mut page).expect("nothing fails");
     assert_eq!(page, [7; 4096]);
 }
