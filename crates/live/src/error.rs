@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use device::DeviceError;
 
-use crate::format::header::{FORMAT_VERSION_ENCRYPTED, FORMAT_VERSION_MIN};
+use crate::format::header::{FORMAT_VERSION_ENCRYPTED as NEWEST, FORMAT_VERSION_MIN};
 use crate::format::media_keys::LockedCause;
 
 /// Error of creating or opening a drive.
@@ -75,8 +75,8 @@ pub enum OpenError {
     /// A die is of another format.
     #[error(
         "die {die} has format {found}, and this version supports {FORMAT_VERSION_MIN} to \
-         {FORMAT_VERSION_ENCRYPTED}; {}",
-        if *found > FORMAT_VERSION_ENCRYPTED { "use a newer version" } else { "create the volume again" }
+         {NEWEST}; {}",
+        if *found > NEWEST { "use a newer version" } else { "create the volume again" }
     )]
     Version {
         /// Index of the die as it was named.

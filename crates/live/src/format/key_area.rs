@@ -52,9 +52,9 @@ impl Cost {
 /// Origin of the key that wraps the media keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeySource {
-    /// It is given as it is.
+    /// A key that is given as it is.
     Raw,
-    /// It is derived from a passphrase.
+    /// A passphrase, from which the key is derived.
     Passphrase {
         /// Random bytes, drawn whenever a passphrase is set.
         salt: [u8; SALT_BYTES],
@@ -134,7 +134,7 @@ impl KeyArea {
         self.keys.iter().flatten()
     }
 
-    /// These keys and one more.
+    /// The area with one more key.
     pub(crate) fn with(&self, key: WrappedKey) -> Self {
         let mut area = *self;
         let place = area.keys.iter_mut().find(|it| it.is_none());
@@ -142,7 +142,7 @@ impl KeyArea {
         area
     }
 
-    /// The newest of these keys alone.
+    /// The area with its newest key alone.
     pub(crate) fn newest_alone(&self) -> Self {
         let newest = self.keys().max_by_key(|it| it.epoch).copied();
         let mut keys = [None; KEYS_MAX];

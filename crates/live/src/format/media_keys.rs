@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   passphrase ─► Argon2id ─┐
-//!   key file of 32 bytes ───┴► wrapping key ─► AES-256-GCM ─► media keys ─► AES-256-XTS ─► payloads
+//!   key file of 32 bytes ───┴► wrapping key ─► AES-256-GCM ─► media keys ─► AES-256-XTS
 //!                                                 │
 //!                              every header: salt, cost, wrapped media keys
 //! ```
@@ -57,7 +57,7 @@ impl fmt::Debug for UnlockingKey {
 /// Reason why a drive cannot be unlocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LockedCause {
-    /// It is encrypted, and no key was given.
+    /// No key was given for an encrypted drive.
     #[error("it is encrypted, and no key was given")]
     NoKey,
     /// Its media keys were wrapped with another key.
@@ -72,8 +72,8 @@ pub enum LockedCause {
 }
 
 impl UnlockingKey {
-    /// The key in the bytes of a key file, or in what a command prints: 32 bytes that are no line of
-    /// text are a key, all else is a passphrase, of which one line feed at the end is no part.
+    /// The key in the bytes of a key file, or in what a command prints: 32 bytes that are no line
+    /// of text are a key, all else is a passphrase, of which one line feed at the end is no part.
     ///
     /// # Errors
     /// Fails if there are no bytes, or more than 4096; says so.
@@ -221,19 +221,19 @@ impl MediaKeys {
         Ok(Self { wrapping: Arc::new(wrapping), keys: std::mem::take(keys) })
     }
 
-    /// What headers hold of the newest key.
+    /// The newest key as headers hold it, wrapped anew.
     pub(crate) fn wrapped_newest(&self) -> WrappedKey {
         let MediaKey { epoch, xts } = &**self.newest();
         self.wrapping.wrap(*epoch, xts.key())
     }
 
-    /// What headers hold of these keys, wrapped anew.
+    /// All keys as headers hold them, wrapped anew.
     pub(crate) fn wrapped(&self) -> KeyArea {
         let wrapped = self.keys.iter().map(|it| self.wrapping.wrap(it.epoch, it.xts.key()));
         KeyArea::new(self.wrapping.source, wrapped)
     }
 
-    /// The same media keys, wrapped with another key.
+    /// Media keys that another key wraps, the same as before.
     pub(crate) fn rekeyed(&self, unlocking: &UnlockingKey, cost: Cost) -> Self {
         let (source, drive) = (source_of(unlocking, cost), self.wrapping.drive);
         let wrapping = WrappingKey::new(unlocking, source, drive).expect("of its own kind");
@@ -250,7 +250,7 @@ impl MediaKeys {
         slot(self.newest().epoch)
     }
 
-    /// These keys and one more, which encrypts from now on.
+    /// Media keys with one more, which encrypts from now on.
     pub(crate) fn with_another(&self) -> Self {
         assert!(self.has_room(), "headers have room for so many keys");
         let mut keys = self.keys.clone();

@@ -156,7 +156,7 @@ mod tests {
     /// Key, tweak, payload and what becomes of it, in hexadecimal digits.
     struct Vector(&'static str, &'static str, &'static str, &'static str);
 
-    /// Those of a block, and of a block and a part of one, by Gladman's implementation of the
+    /// Vectors of a block, and of a block and a part of one, by Gladman's implementation of the
     /// standard.
     const SHORT: [Vector; 4] = [
         Vector(
@@ -188,7 +188,7 @@ mod tests {
             "581ea1fee5516ad432ddebe75fd27c6fc30ca8f2ed57307edc87e544867ac8",
         ),
     ];
-    /// What becomes of 512 bytes that count up in vector 10 of the standard.
+    /// Ciphertext of vector 10 of the standard: 512 bytes that count up.
     const LONG: &str = "\
         1c3b3a102f770386e4836c99e370cf9bea00803f5e482357a4ae12d414a3e63b5d31e276f8fe4a8d66b317f9\
         ac683f44680a86ac35adfc3345befecb4bb188fd5776926c49a3095eb108fd1098baec70aaa66999a72a82f2\

@@ -161,7 +161,7 @@ impl Disks {
         Self::of(vec![image; count], rng)
     }
 
-    /// The drive that the disks hold is locked with this key from now on; none: it is not encrypted.
+    /// Notes the key that the drive on these disks is locked with; none: it is not encrypted.
     pub(crate) fn lock_with(&self, key: Option<UnlockingKey>) {
         self.rack().key = key;
     }
