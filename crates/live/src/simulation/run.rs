@@ -177,8 +177,7 @@ pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
     simulate_with(seed, operations, (Damage::Seldom, None))
 }
 
-/// As [`simulate`] or, for odd seeds, as [`simulate_deaths`], of a drive that is encrypted; it has
-/// another key after some crashes.
+/// As [`simulate`] or, for odd seeds, as [`simulate_deaths`], of a drive that is encrypted.
 ///
 /// # Errors
 /// The first promise that was not kept.

@@ -10,18 +10,22 @@
 //! A crash leaves the newest header, whichever that is: it opens with the key that it was written
 //! with, and has the media key of whatever the map refers to.
 
+use std::io;
 use std::sync::atomic::Ordering;
 
 use device::DeviceError;
 
 use super::Drive;
 use crate::OpenError;
-use crate::engine::dies::{die_number, header_copies};
+use crate::engine::dies::{header_copies, medium_error};
 use crate::format::key_area::{Cost, KeyArea, WrappedKey};
 use crate::format::layout::HEADER_BYTES;
 use crate::format::media_keys::{LockedCause, MediaKeys, UnlockingKey};
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
+
+/// Times that headers are written before a die that keeps a former key has failed.
+const TRIES_MAX: u32 = 4;
 
 impl Drive {
     /// True if what is stored is encrypted.
@@ -81,35 +85,43 @@ impl Drive {
     }
 
     /// Writes other wrapped keys into every header, and verifies that no copy has those that are
-    /// gone.
+    /// gone. A die that keeps one, however often it is written, has failed.
     fn replace_keys(&self, change: impl Fn(&KeyArea) -> KeyArea) -> Result<(), DeviceError> {
         let mut header = lock(&self.header);
         let former = header.keys;
         header.keys = change(&former);
-        header_copies::write_to_all(&mut header, &self.store.dies)?;
         let is_gone = |key: &&WrappedKey| header.keys.keys().all(|it| it != *key);
         let gone: Vec<WrappedKey> = former.keys().filter(is_gone).copied().collect();
-        self.check_erased(&gone)
+        let mut tries = 0;
+        loop {
+            header_copies::write_to_all(&mut header, &self.store.dies)?;
+            let Err((die, error)) = self.check_erased(&gone) else { return Ok(()) };
+            // Headers that cannot be read for now say nothing of the die.
+            self.store.dies.check_responsive()?;
+            tries += 1;
+            if tries >= TRIES_MAX && !self.store.dies.lose_for(die, &error) {
+                let attempted = format!("overwriting a key in the headers of die {die}");
+                return Err(medium_error(attempted)(error));
+            }
+        }
     }
 
     /// Checks that no copy of a header has one of these keys.
-    fn check_erased(&self, gone: &[WrappedKey]) -> Result<(), DeviceError> {
+    ///
+    /// # Errors
+    /// The first die of which that cannot be said.
+    fn check_erased(&self, gone: &[WrappedKey]) -> Result<(), (usize, io::Error)> {
         let dies = &self.store.dies;
         for die in dies.healthy() {
             let end = self.store.has_end(die).then(|| self.store.layout.end_header_from());
             for at in [0, HEADER_BYTES].into_iter().chain(end) {
                 let mut page = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
-                // What cannot be read cannot be said to be gone.
-                let source = match dies.read(die, at, &mut page) {
-                    Ok(()) if gone.iter().all(|key| !key.is_in(&page)) => continue,
-                    Ok(()) => std::io::Error::other("it still has a key that was overwritten"),
-                    Err(error) => error,
-                };
-                let die = die_number(die);
-                let attempted = format!(
-                    "verifying that the header at byte {at} of die {die} has no former key"
-                );
-                return Err(DeviceError::Medium { attempted, source });
+                dies.peek(die, at, &mut page).map_err(|error| (die, error))?;
+                if gone.iter().any(|key| key.is_in(&page)) {
+                    let kept =
+                        format!("a key is still there at byte {at} after it was overwritten");
+                    return Err((die, io::Error::other(kept)));
+                }
             }
         }
         Ok(())
