@@ -9,6 +9,7 @@ mod export;
 mod format;
 mod groups;
 mod http;
+mod key;
 mod limits;
 mod listing;
 mod locate;
@@ -40,13 +41,14 @@ pub(crate) use self::export::{AddExport, Export, NamedExport, RemoveExport, Resi
 pub(crate) use self::format::{Capacity, Format, FormatTarget, Purge, Resize};
 pub(crate) use self::groups::{command_line, grouped};
 pub(crate) use self::http::HttpArgs;
+pub(crate) use self::key::KeyArgs;
 pub(crate) use self::limits::LimitArgs;
 pub(crate) use self::listing::{
     DriveCommand, DriveListing, Import, Listing, ListingCommand, NewDrive,
 };
 pub(crate) use self::locate::{Locate, Switch};
 pub(crate) use self::maintenance::{
-    AddSpare, Check, FailDie, Fault, Inject, Recover, RemoveSpare, ReplaceDie, Scrub,
+    AddSpare, Check, FailDie, Fault, Inject, Recover, Rekey, RemoveSpare, ReplaceDie, Scrub,
 };
 pub(crate) use self::monitor::MonitorArgs;
 use self::ordered::{ORDERED_REVIEW, ORDERED_SWEEP};

@@ -21,6 +21,7 @@ pub(crate) mod plan;
 pub(crate) mod protocols;
 pub(crate) mod record;
 pub(crate) mod recover;
+pub(crate) mod rekey;
 pub(crate) mod replay;
 pub(crate) mod review;
 pub(crate) mod run;

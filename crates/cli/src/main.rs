@@ -99,6 +99,7 @@ fn volume(command: Volume) -> Result<Ending> {
         Volume::Locate(args) => command::locate::locate(&args),
         Volume::Top(args) => command::top::top(&args),
         Volume::Status(args) => command::status::status(&args),
+        Volume::Rekey(args) => command::rekey::rekey(&args),
         Volume::Purge(args) => command::format::purge(&args),
         Volume::Format(args) => command::format::format(&args),
         Volume::Resize(args) => command::format::resize(&args),

@@ -106,11 +106,13 @@ pub struct SanitizeRequest {
     pub exit: Exit,
     /// True if blocks were to stay allocated, which they do not.
     pub keeps_blocks: bool,
+    /// True if the keys of what is stored are to be erased; blocks are all the same.
+    pub is_crypto: bool,
 }
 
 impl From<Exit> for SanitizeRequest {
     fn from(exit: Exit) -> Self {
-        Self { exit, keeps_blocks: false }
+        Self { exit, keeps_blocks: false, is_crypto: false }
     }
 }
 
@@ -218,6 +220,8 @@ pub struct SanitizeStatus {
     pub exit_is_free: bool,
     /// True if the last one was to leave blocks allocated.
     pub keeps_blocks: bool,
+    /// True if the last one was to erase keys.
+    pub is_crypto: bool,
 }
 
 /// Status of work and of what hosts may have changed.
@@ -529,6 +533,11 @@ pub trait Operations: Administration {
     ) -> Result<(), OperationError> {
         let _ = (id, reservations);
         Err(OperationError::Unsupported("store reservations"))
+    }
+
+    /// True if what is stored is encrypted, and erasing all of it erases its keys first.
+    fn erases_keys(&self) -> bool {
+        false
     }
 
     /// True if hosts may have it show errors.

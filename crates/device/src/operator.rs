@@ -70,6 +70,11 @@ pub trait Backing: Administration {
         device
     }
 
+    /// True if what is stored is encrypted, and [`Backing::erase`] erases its keys first.
+    fn erases_keys(&self) -> bool {
+        false
+    }
+
     /// True if hosts may have it show errors.
     fn injects_errors(&self) -> bool {
         false
@@ -113,6 +118,8 @@ pub struct PersistentState {
     pub exit_is_free: bool,
     /// True if the last sanitize was to leave blocks allocated.
     pub keeps_blocks: bool,
+    /// True if the last sanitize was to erase keys.
+    pub is_crypto: bool,
     /// Sanitizes that ended.
     pub sanitizes_ended: u64,
     /// Self-tests that ended, the latest first.
@@ -582,6 +589,10 @@ impl Operations for Operator {
             *lock(&entry.reservations) = before;
         }
         kept
+    }
+
+    fn erases_keys(&self) -> bool {
+        self.shared.backing.erases_keys()
     }
 
     fn injects_errors(&self) -> bool {

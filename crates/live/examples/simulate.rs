@@ -8,7 +8,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use live::simulation::{Absences, Tally, simulate, simulate_absences, simulate_deaths};
+use live::simulation::{
+    Absences, Tally, simulate, simulate_absences, simulate_deaths, simulate_encrypted,
+};
 
 /// Operations of each seed.
 const OPERATIONS: u64 = 2000;
@@ -23,13 +25,14 @@ fn main() -> ExitCode {
     let first = numbers.next().unwrap_or(0);
     let seeds = numbers.next().unwrap_or(1);
     let until = Instant::now() + Duration::from_mins(minutes);
-    let (mut crashes, mut deaths, mut absences) =
-        (Tally::default(), Tally::default(), Absences::default());
+    let (mut crashes, mut deaths, mut encrypted, mut absences) =
+        (Tally::default(), Tally::default(), Tally::default(), Absences::default());
     let mut failures = 0_u64;
     for seed in first.. {
         let runs = [
             (&mut crashes, simulate(seed, OPERATIONS)),
             (&mut deaths, simulate_deaths(seed, OPERATIONS)),
+            (&mut encrypted, simulate_encrypted(seed, OPERATIONS)),
         ];
         for (tally, run) in runs {
             match run {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         if is_over || (seed - first + 1).is_multiple_of(SEEDS_A_LINE) {
             println!("seeds {first} to {seed}: {failures} failed, {crashes:?}");
             println!("with deaths of the server: {deaths:?}");
+            println!("encrypted: {encrypted:?}");
             println!("with absent dies: {absences:?}");
         }
         if is_over {

@@ -43,7 +43,8 @@ pub(crate) fn opened(
 
 /// The format of a drive whose rows leave out dies that failed: `left` of `all` data units of a row
 /// remain.
-pub(crate) fn format(shape: &Shape, (left, all): (u32, u32)) -> Format {
+pub(crate) fn format(header: &Header, (left, all): (u32, u32)) -> Format {
+    let shape = &header.shape;
     assert!(left <= all, "rows have no more data units than they were created with");
     let page_bytes = PAGE_BYTES as u64;
     let geometry = shape.geometry();
@@ -60,6 +61,7 @@ pub(crate) fn format(shape: &Shape, (left, all): (u32, u32)) -> Format {
         is_protected: shape.is_protected,
         is_compressed: shape.compression != Compression::None,
         compression: shape.compression,
+        is_encrypted: header.is_encrypted(),
         superblocks: shape.superblocks,
         superblock_bytes: u64::from(shape.superblock_pages()) * page_bytes,
         journal_bytes: shape.journal_bytes,

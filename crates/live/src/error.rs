@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use device::DeviceError;
 
-use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN};
+use crate::format::header::{FORMAT_VERSION_ENCRYPTED as NEWEST, FORMAT_VERSION_MIN};
+use crate::format::media_keys::LockedCause;
 
 /// Error of creating or opening a drive.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +75,8 @@ pub enum OpenError {
     /// A die is of another format.
     #[error(
         "die {die} has format {found}, and this version supports {FORMAT_VERSION_MIN} to \
-         {FORMAT_VERSION}; {}",
-        if *found > FORMAT_VERSION { "use a newer version" } else { "create the volume again" }
+         {NEWEST}; {}",
+        if *found > NEWEST { "use a newer version" } else { "create the volume again" }
     )]
     Version {
         /// Index of the die as it was named.
@@ -101,6 +102,9 @@ pub enum OpenError {
         /// Description of what they have, and of what they lack.
         what: String,
     },
+    /// The drive cannot be unlocked.
+    #[error("the volume cannot be unlocked: {0}; nothing was changed")]
+    Locked(LockedCause),
     /// Something that must be there is not, and redundancy does not restore it.
     #[error("the volume is damaged: {what}; nothing was changed")]
     Damaged {
@@ -183,6 +187,7 @@ impl OpenError {
                  {recover}, and `floatgate volume serve {folder} --force-stale` goes on without \
                  what they lack"
             ),
+            Self::Locked(cause) => remedy_of_lock(*cause, &folder),
             Self::Damaged { .. } => recover,
             Self::Device(_) => {
                 format!("open it again: durable data is kept; failing that, {recover}")
@@ -203,6 +208,20 @@ impl OpenError {
 
     pub(crate) const fn refused(what: String) -> Self {
         Self::Refused { what }
+    }
+}
+
+/// As [`OpenError::remedy`], of a volume that cannot be unlocked.
+fn remedy_of_lock(cause: LockedCause, folder: &str) -> String {
+    match cause {
+        LockedCause::NoKey | LockedCause::WrongKey => format!(
+            "give {folder} the key that it was locked with: --key-file FILE or --key-command \
+             COMMAND"
+        ),
+        LockedCause::KeysErased => {
+            format!("create {folder} again: nothing that it stored can be decrypted")
+        }
+        LockedCause::NotEncrypted => format!("leave out the key to open {folder}"),
     }
 }
 
@@ -246,9 +265,10 @@ mod tests {
             | OpenError::Version { .. }
             | OpenError::DiesMissing { .. }
             | OpenError::Stale { .. }
+            | OpenError::Locked(_)
             | OpenError::Damaged { .. }
             | OpenError::Format(_)
-            | OpenError::Device(_) => 13,
+            | OpenError::Device(_) => 14,
         };
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let all = vec![
@@ -262,6 +282,7 @@ mod tests {
             OpenError::Version { die: 0, found: 2 },
             OpenError::DiesMissing { missing: 2, dies: 4, spare: 1, why: String::new() },
             OpenError::Stale { what: "die 1 has what was written last".into() },
+            OpenError::Locked(LockedCause::WrongKey),
             OpenError::Damaged { what: "batch 5 is lost".into() },
             OpenError::Format(ftl::ConfigError::TooLarge { pages: 2, page_kib: 4, limit: 1 }),
             OpenError::Device(DeviceError::ReadOnly),

@@ -70,13 +70,14 @@ pub use ::device::{
     SanitizeState, SelfTest, SelfTestEnd, ServedNamespace, operator,
 };
 pub use ::status::{Compression, Life, Namespace, Promise, UserCapacity};
-pub use engine::drive::creation::{Capacity, Plan, format};
+pub use engine::drive::creation::{Capacity, Plan, format, format_encrypted};
 pub use engine::drive::queue::{Pending, Queue};
 pub use engine::drive::scrub::ScrubResult;
 pub use engine::drive::{Beyond, Drive};
 pub use engine::log::recovery::Upgrade;
 pub use error::OpenError;
 pub use format::layout::Shape;
+pub use format::media_keys::{LockedCause, UnlockingKey};
 pub use medium::{
     Access, BufferMemory, FileMedium, HostSpace, MachineFile, Medium, MediumRead, MediumWrite,
     Preallocation,
@@ -100,4 +101,5 @@ pub use volume::purge::{purge_volume, reformat_volume};
 pub use volume::recover::{RecoveredPage, RecoveredVolume};
 pub use volume::shortages::{Shortage, host_shortages};
 pub use volume::space_taken::SpaceTaken;
+pub use volume::unlocking::{key_of_command, key_of_file};
 pub use volume::{check, locate};

@@ -74,6 +74,12 @@ pub(crate) enum Mutant {
     BadPlacesForgotten,
     /// The folder does not list media that a purge does not reach.
     UnerasedForgotten,
+    /// The header at the end of each die keeps the keys that a purge drops from the others.
+    FormerKeyKept,
+    /// A purge goes on with the key that there was.
+    EpochReused,
+    /// The journal has pages as clients wrote them.
+    JournalInPlaintext,
 }
 
 #[cfg(test)]
@@ -99,13 +105,16 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
+    use crate::engine::dies::header_copies::newest_header;
     use crate::engine::drive::SMALL_SHAPE;
     use crate::simulation::operators::simulate_operators;
     use crate::simulation::{
         Disks, HeadersLeft, SINGLE, ScriptStep, erase_each, exhaust_headers, reuse_die, simulate,
-        simulate_absences, simulate_damage, simulate_deaths,
+        simulate_absences, simulate_damage, simulate_deaths, simulate_encrypted,
     };
-    use crate::{Drive, OpenError, Shape};
+    use crate::{Drive, OpenError, Shape, UnlockingKey, format_encrypted};
+    use blockio::Rng;
+    use device::{Device as _, Durability};
 
     /// Seeds of 2000 operations within which the simulation finds each bug.
     const SEEDS: u64 = 40;
@@ -134,6 +143,43 @@ mod tests {
         });
         ACTIVE.set(None);
         found
+    }
+
+    /// Copies of the media key that a purge with this bug leaves on the dies of an encrypted drive.
+    fn keys_left_by_purge(bug: Option<Mutant>) -> Result<usize, OpenError> {
+        const SHAPE: Shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
+        let bytes = usize::try_from(SHAPE.die_bytes().0).expect("a small drive");
+        let disks = Disks::new(3, bytes, Rng::new(0));
+        let mut key = [0; 32];
+        key[1] = 1;
+        let key = UnlockingKey::of_bytes(&key).expect("a key");
+        format_encrypted(disks.media(), &SHAPE, 1, &key)?;
+        disks.lock_with(Some(key));
+        let keys = newest_header(&*disks.media()[0]).expect("a header").expect("of a die").keys;
+        let drive = disks.open(None)?;
+        drive.write(0, &[7; 4096], Durability::Durable)?;
+        ACTIVE.set(bug);
+        let purged = drive.purge();
+        ACTIVE.set(None);
+        purged?;
+        drive.close()?;
+        let dies = disks.contents();
+        Ok(keys.keys().map(|key| dies.iter().filter(|die| key.is_in(die)).count()).sum())
+    }
+
+    #[test]
+    fn a_key_that_a_purge_leaves_anywhere_is_found() {
+        assert_eq!(keys_left_by_purge(None).expect("nothing fails"), 0);
+        let told = keys_left_by_purge(Some(Mutant::FormerKeyKept)).expect_err("it is verified");
+        assert!(told.to_string().contains("a key is still there at byte"), "{told}");
+        let left = keys_left_by_purge(Some(Mutant::EpochReused)).expect("the key is in use");
+        assert!(left > 0);
+    }
+
+    #[test]
+    fn a_journal_in_plaintext_is_found() {
+        let fails = |seed| simulate_encrypted(seed, 2000).is_err();
+        assert!(is_found_by(Mutant::JournalInPlaintext, 0..SEEDS, fails));
     }
 
     #[test]

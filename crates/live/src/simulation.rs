@@ -33,4 +33,4 @@ pub use exhaustive::{
 #[cfg(test)]
 pub(crate) use former_dies::{erase_each, reuse_die};
 pub use headers::{HeadersLeft, exhaust_headers};
-pub use run::{Failure, Tally, simulate, simulate_damage, simulate_deaths};
+pub use run::{Failure, Tally, simulate, simulate_damage, simulate_deaths, simulate_encrypted};

@@ -25,3 +25,4 @@ pub(crate) mod recover;
 pub(crate) mod shortages;
 pub(crate) mod signature;
 pub(crate) mod space_taken;
+pub(crate) mod unlocking;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use blockio::Bytes;
 use export::Limits;
 use lab::subject::{Choice, Subject, find_drive};
-use live::{Access, Promise};
+use live::{Access, Promise, UnlockingKey};
 
 use crate::drive_service::PacingModel;
 use crate::front_ends::FrontEndOptions;
@@ -34,6 +34,8 @@ pub struct Config {
     pub access: Access,
     /// Promise about acknowledged writes; that of the volume where none is given.
     pub promise: Option<Promise>,
+    /// Key of an encrypted volume.
+    pub key: Option<UnlockingKey>,
     /// True to start from an earlier state than was served last.
     pub accepts_stale: bool,
     /// Damaged places of a die in an hour above which the die is a problem.

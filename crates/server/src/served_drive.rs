@@ -209,7 +209,8 @@ fn open_volume(
     let access = config.access;
     // A server that changes nothing leaves the volume to earlier versions of the program, too.
     let upgrade = if config.is_read_only { Upgrade::Later } else { Upgrade::Now };
-    let opening = live::Opening { access, promise: config.promise, upgrade };
+    let opening =
+        live::Opening { access, promise: config.promise, upgrade, key: config.key.clone() };
     if config.accepts_stale && live::allow_stale(volume).with_context(|| Opening::of(volume))? {
         warn!(
             "the volume starts from an earlier state, as --force-stale allows: what was written \

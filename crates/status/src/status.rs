@@ -130,6 +130,9 @@ pub struct Format {
     pub is_compressed: bool,
     /// Compression of pages: `none`, `lz4` or `zstd`.
     pub compression: Compression,
+    /// True if pages are stored encrypted.
+    #[serde(default)]
+    pub is_encrypted: bool,
     /// Superblocks.
     pub superblocks: u32,
     /// Bytes of data that a superblock holds.

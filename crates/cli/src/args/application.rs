@@ -11,7 +11,7 @@ use lab::Error;
 use lab::application::ReplayHost;
 use lab::driver::model::ReplayState;
 
-use super::{DataArgs, ModelArgs, TimingArgs};
+use super::{DataArgs, KeyArgs, ModelArgs, TimingArgs};
 use crate::quantity;
 
 /// `floatgate trace replay`.
@@ -105,6 +105,8 @@ pub(crate) struct Record {
     /// Command to run, with `FLOATGATE_NBD` and `FLOATGATE_MOUNT` in its environment
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
 }

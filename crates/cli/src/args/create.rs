@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use blockio::Bytes;
 use clap::{Args, ValueEnum};
 
-use super::PromiseArgs;
+use super::{KeyArgs, PromiseArgs};
 use crate::quantity;
 
 /// `floatgate volume create`.
@@ -58,8 +58,13 @@ pub(crate) struct Create {
     /// Rated erase cycles of the dies, for the wear in percent
     #[arg(long, value_name = "N", value_parser = quantity::within(1..=u32::MAX))]
     pub(crate) rated_cycles: Option<u32>,
+    /// Encrypt pages with AES-256-XTS; the volume then opens with this key alone
+    #[arg(long, requires = "key", help_heading = "Encryption")]
+    pub(crate) encrypt: bool,
     #[command(flatten)]
     pub(crate) promise: PromiseArgs,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// Compression of pages as they are stored.

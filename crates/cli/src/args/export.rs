@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use blockio::Bytes;
 use clap::{Args, Subcommand};
 
+use super::KeyArgs;
 use super::format::volume_size;
 
 /// `floatgate volume export`.
@@ -25,6 +26,8 @@ pub(crate) struct NamedExport {
     pub(crate) volume: PathBuf,
     /// Name of the export
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// `floatgate volume export add`.

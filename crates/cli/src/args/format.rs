@@ -6,6 +6,7 @@ use blockio::Bytes;
 use clap::Args;
 use live::UserCapacity;
 
+use super::KeyArgs;
 use crate::quantity;
 
 /// Bytes of a page: sizes of volumes are whole ones.
@@ -22,6 +23,8 @@ pub(crate) struct FormatTarget {
     /// Proceed even though the volume is served and clients may use it
     #[arg(long)]
     pub(crate) while_served: bool,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// `floatgate volume purge`.

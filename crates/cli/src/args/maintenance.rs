@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use export::Address;
 
+use super::KeyArgs;
 use crate::quantity;
 
 /// `floatgate volume check`.
@@ -19,6 +20,8 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// `floatgate volume scrub`.
@@ -39,6 +42,8 @@ pub(crate) struct FailDie {
     /// Index of the die from 0, in the order given to `floatgate volume create`
     #[arg(value_parser = quantity::whole::<usize>)]
     pub(crate) die: usize,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// `floatgate volume replace-die`.
@@ -58,6 +63,8 @@ pub(crate) struct ReplaceDie {
     /// Return at once if the volume is served
     #[arg(long)]
     pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// `floatgate volume add-spare`.
@@ -71,6 +78,24 @@ pub(crate) struct AddSpare {
     /// Overwrite a block device that holds a file system, a partition table or a die of a volume
     #[arg(long)]
     pub(crate) destroy: bool,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
+}
+
+/// `floatgate volume rekey`.
+#[derive(Debug, Args)]
+pub(crate) struct Rekey {
+    /// Folder of a volume that is not being served
+    pub(crate) volume: PathBuf,
+    /// File with the new passphrase, or with the new key of 32 bytes
+    #[arg(long, value_name = "FILE", required_unless_present = "new_key_command")]
+    #[arg(conflicts_with = "new_key_command")]
+    pub(crate) new_key_file: Option<PathBuf>,
+    /// Command that prints the new passphrase or key
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) new_key_command: Option<String>,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }
 
 /// `floatgate volume remove-spare`.
@@ -196,4 +221,6 @@ pub(crate) struct Recover {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
 }

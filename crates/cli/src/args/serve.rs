@@ -11,7 +11,7 @@ use server::config::Pacing;
 use server::front_ends::FrontEndOptions;
 use server::log::Level;
 
-use super::{AccessArgs, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, PromiseArgs};
+use super::{AccessArgs, HttpArgs, KeyArgs, LimitArgs, ModelArgs, MonitorArgs, PromiseArgs};
 use crate::{quantity, setup};
 
 /// Timing of the replies of a served drive.
@@ -117,6 +117,8 @@ pub(crate) struct Serve {
     pub(crate) access: AccessArgs,
     #[command(flatten)]
     pub(crate) promise: PromiseArgs,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
     #[command(flatten)]
     pub(crate) monitor: MonitorArgs,
     #[command(flatten)]

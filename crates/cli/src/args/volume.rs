@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{
     AddSpare, Attach, Check, Create, Detach, Export, FailDie, Format, Inject, Locate, Purge,
-    Recover, RemoveSpare, ReplaceDie, Resize, Scrub, Serve, Status, Top,
+    Recover, Rekey, RemoveSpare, ReplaceDie, Resize, Scrub, Serve, Status, Top,
 };
 
 /// Commands of `floatgate volume`.
@@ -19,6 +19,7 @@ Examples:
   floatgate volume create volume --dies d0.img,d1.img,d2.img,d3.img --size 4g --compress lz4
   floatgate volume create volume --dies d0.img,d1.img,d2.img,d3.img --size 8g --thin 4g
   floatgate volume create volume --dies d0.img,d1.img,d2.img --size 4g --export data=3g
+  floatgate volume create volume --dies d0.img,d1.img --size 4g --encrypt --key-file key
   floatgate volume create volume --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
     Create(Create),
     /// Serve a volume to NBD and NVMe clients and virtual machines, until Ctrl-C
@@ -112,6 +113,14 @@ Examples:
 Examples:
   floatgate volume remove-spare volume spare.img")]
     RemoveSpare(RemoveSpare),
+    /// Give an encrypted volume another passphrase or key
+    #[command(after_help = "\
+The data is not encrypted anew: an earlier copy of a die and the former key still give the key that
+pages are encrypted with. `floatgate volume purge` replaces that one.
+
+Examples:
+  floatgate volume rekey volume --key-file old --new-key-file new")]
+    Rekey(Rekey),
     /// Erase all data of a volume
     Purge(Purge),
     /// Erase all data of a volume and set another user capacity

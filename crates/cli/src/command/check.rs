@@ -35,7 +35,7 @@ pub(crate) fn check(args: &Check) -> Result<Ending> {
     if args.repair && (report.repairable() > 0 || report.state == State::Unclosed) {
         let found = report.repairable();
         let rows = Rows::new("repairing");
-        repair(&args.volume, |done, all| rows.moved(done, all))
+        repair(&args.volume, args.key.key()?, |done, all| rows.moved(done, all))
             .with_context(|| format!("repairing {shown}"))?;
         rows.clear();
         report = checked(&args.volume, "checking again")?;

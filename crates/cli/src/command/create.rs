@@ -50,6 +50,11 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     options.check().with_context(|| Input(attempted()))?;
     let namespaces = Namespaces::laid_out(&args.export, args.size);
     let namespaces = namespaces.with_context(|| Input(attempted()))?;
+    let key = args.key.key()?;
+    if key.is_some() && !args.encrypt {
+        let text = "a key was given, and --encrypt was not";
+        return Err(Error::new(Kind::Input, text).hint("add --encrypt").into());
+    }
     let volume_options = VolumeOptions {
         name: args.name.clone(),
         preallocation: if args.sparse { Preallocation::Off } else { Preallocation::Full },
@@ -57,6 +62,7 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         rated_cycles: args.rated_cycles,
         namespaces,
         contents: Contents::lost_if(args.destroy),
+        key,
     };
     for path in args.dies.iter().chain(&args.hot_spares) {
         guard::check_unused(path).with_context(attempted)?;

@@ -4,26 +4,25 @@ use anyhow::{Context as _, Result, bail};
 use live::{Beyond, Drive, Namespaces, OpenError};
 
 use crate::args::{AddExport, Export, NamedExport, RemoveExport, ResizeExport};
-use crate::failure::Opening;
 use crate::{Ending, output};
 
 /// Adds, resizes or removes an export.
 pub(crate) fn export(command: &Export) -> Result<Ending> {
     let said = match command {
         Export::Add(AddExport { meant, size }) => {
-            let NamedExport { volume, name } = meant;
+            let NamedExport { volume, name, .. } = meant;
             changed(meant, None, |drive, _| Namespaces::add(volume, drive, name, *size))?;
             format!("{} has an export `{name}` of {size}", volume.display())
         }
         Export::Resize(ResizeExport { meant, size, destroy }) => {
-            let NamedExport { volume, name } = meant;
+            let NamedExport { volume, name, .. } = meant;
             changed(meant, destroy.as_deref(), |drive, beyond| {
                 Namespaces::resize(volume, drive, name, *size, beyond)
             })?;
             format!("export `{name}` of {} has {size}", volume.display())
         }
         Export::Remove(RemoveExport { meant, destroy }) => {
-            let NamedExport { volume, name } = meant;
+            let NamedExport { volume, name, .. } = meant;
             changed(meant, destroy.as_deref(), |drive, beyond| {
                 Namespaces::remove(volume, drive, name, beyond)
             })?;
@@ -41,7 +40,7 @@ fn changed<T>(
     change: impl FnOnce(&Drive, Beyond) -> Result<T, OpenError>,
 ) -> Result<T> {
     let shown = meant.volume.display();
-    let drive = Drive::open(&meant.volume).with_context(|| Opening::of(&meant.volume))?;
+    let drive = meant.key.open(&meant.volume)?;
     let number = drive.status().drive;
     let done = match destroy {
         Some(other) if !other.eq_ignore_ascii_case(&number) => {

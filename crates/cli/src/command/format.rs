@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use blockio::text::bytes;
-use live::{Beyond, Drive, Namespaces, UserCapacity};
+use live::{Beyond, Namespaces, UserCapacity};
 use server::drive_service::note_event;
 use status::management::{Connection, Request};
 use status::{self, Purge as Purged};
@@ -15,7 +15,6 @@ use status::{self, Purge as Purged};
 use super::maintenance::{awaited, server};
 use super::unanswered::UnansweredRequest;
 use crate::args::{Capacity, Format, FormatTarget, Purge, Resize};
-use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::{Ending, output};
 
@@ -30,8 +29,7 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
         ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
         status_after_purge(&mut server, &unanswered).with_context(attempted)?
     } else {
-        let drive =
-            Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
+        let drive = args.target.key.open(&args.target.volume)?;
         let purged = noted(&args.target.volume, "purge", || {
             with_progress("purging", |go_on| live::purge_volume(&args.target.volume, &drive, go_on))
         });
@@ -76,8 +74,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
         status_after_purge(&mut server, &unanswered).with_context(attempted)?
     } else {
-        let drive =
-            Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
+        let drive = args.target.key.open(&args.target.volume)?;
         let done = Namespaces::allow(&args.target.volume, &drive, capacity).and_then(|()| {
             noted(&args.target.volume, "format", || {
                 with_progress("formatting", |go_on| {
@@ -116,8 +113,7 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
         let ordered = server.order(&request);
         ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
     } else {
-        let drive =
-            Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
+        let drive = args.target.key.open(&args.target.volume)?;
         let beyond = if discard { Beyond::Lost } else { Beyond::Kept };
         let capacity = UserCapacity::Bytes(size.0);
         let resized = Namespaces::allow(&args.target.volume, &drive, capacity)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use blockio::text::counted;
 use live::fault_injection::Fault;
-use live::{Contents, Drive, Replacement};
+use live::{Contents, Replacement};
 use status::management::{Connection, Request};
 use status::{MaintenanceStatus, Rebuild, Scrub};
 
@@ -116,7 +116,7 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
         let ordered = server.order(&Request::FailDie { die });
         ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
     } else {
-        let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
+        let drive = args.key.open(&args.volume)?;
         let failed = live::check_die(&drive, die).and_then(|()| Ok(drive.fail_die(die)?));
         let restored = failed.and_then(|()| {
             let pages = Rows::new("restoring redundancy");
@@ -177,7 +177,7 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
             ));
         }
     } else {
-        let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
+        let drive = args.key.open(&args.volume)?;
         let rows = Rows::new("rebuilding");
         let contents = Contents::lost_if(destroy);
         let prepared = Replacement::prepare(&args.volume, &drive, die, &path, contents);
@@ -205,7 +205,7 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
         let unanswered = spare_unanswered(&args.volume);
         ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
     } else {
-        let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
+        let drive = args.key.open(&args.volume)?;
         let added = live::add_spare(&args.volume, &drive, &path, Contents::lost_if(args.destroy));
         drive.close().with_context(|| format!("closing {shown}"))?;
         added.with_context(attempted)?;

@@ -12,7 +12,7 @@ use blockio::Bytes;
 use export::{Address, Export, Exports, Listener, Pace};
 use export::{Limits, Server};
 use lab::workload::recording::Tail;
-use live::{Access, Device, Drive, MemoryDevice};
+use live::{Device, Drive, MemoryDevice};
 use server::cleanup::{CleanupItem, CleanupShell};
 use server::config::Pacing;
 use server::lateness;
@@ -21,8 +21,7 @@ use server::mount::{self, Making};
 use server::recording::{self, RecordingFile};
 use server::signals::{self, Signal};
 
-use crate::args::{Record, TimingArgs};
-use crate::failure::Opening;
+use crate::args::{KeyArgs, Record, TimingArgs};
 use crate::{Ending, benchmark, output, setup};
 
 /// Serves the drive on a private socket, runs the command, and records its requests.
@@ -33,7 +32,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     let scratch = tempfile::tempdir().context("making a folder for the socket")?.keep();
     shell.register(CleanupItem::Scratch(&scratch))?;
     let socket = scratch.join("nbd.sock");
-    let opened = RecordedDrive::open(args.volume.as_deref(), args.memory, &args.timing)?;
+    let opened = RecordedDrive::open(args.volume.as_deref(), args.memory, &args.timing, &args.key)?;
     let emulation_slowdown = args.emulated.map(f64::from);
     let subject = recording::RecordedDevice { emulation_slowdown, ..opened.subject() };
     let recording = RecordingFile::begin(&args.out, &subject)?;
@@ -109,12 +108,12 @@ impl RecordedDrive {
         volume: Option<&Path>,
         memory: Option<Bytes>,
         timing: &TimingArgs,
+        key: &KeyArgs,
     ) -> Result<Self> {
         let pacing = timing.pacing();
         let model = pacing.as_ref().map(Pacing::model).transpose()?;
         let (device, drive, about): (Arc<dyn Device>, _, _) = if let Some(volume) = volume {
-            let drive = Drive::open_as(volume, Access::default());
-            let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
+            let drive = Arc::new(key.open(volume)?);
             let about = format!("the volume {}", volume.display());
             (Arc::<Drive>::clone(&drive), Some(drive), about)
         } else {

@@ -64,7 +64,7 @@ pub(crate) fn recover(args: &Recover) -> Result<Ending> {
         return Err(Error::new(Kind::Input, text).hint("add --nbd ADDRESS, without --out").into());
     }
     let shown = args.volume.display();
-    let recovered = RecoveredVolume::open(&args.volume, args.checkpoint)
+    let recovered = RecoveredVolume::open(&args.volume, args.checkpoint, args.key.key()?.as_ref())
         .with_context(|| Opening::for_recovery(&args.volume))?;
     if !args.nbd.is_empty() {
         return serve_read_only(args, recovered);

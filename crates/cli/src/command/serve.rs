@@ -58,6 +58,7 @@ fn config(args: Serve) -> Result<Config> {
         pages: args.http.map(|place| args.pages.at(place)),
         access: args.access.into(),
         promise: args.promise.promise(),
+        key: args.key.key()?,
         accepts_stale: args.force_stale,
         die_errors_per_hour: args.die_errors_per_hour,
         faults: match args.fault_injection {

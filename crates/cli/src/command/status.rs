@@ -208,6 +208,7 @@ fn format_rows(format: &Format) -> [StatusRow; 2] {
         Compression::Lz4 => ", compressed by LZ4",
         Compression::Zstd => ", compressed by Zstandard",
     };
+    let encryption = if format.is_encrypted { ", encrypted" } else { "" };
     let physical = format.physical_bytes;
     let is_thin = physical < format.capacity_bytes;
     let thin = if is_thin { format!(" (thin: {} fit)", bytes(physical)) } else { String::new() };
@@ -219,7 +220,7 @@ fn format_rows(format: &Format) -> [StatusRow; 2] {
         format.over_provisioning_percent
     );
     let layout = format!(
-        "{}, {protection}{compression}; {} superblocks of {}",
+        "{}, {protection}{compression}{encryption}; {} superblocks of {}",
         counted(format.dies.into(), "die"),
         format.superblocks,
         bytes(format.superblock_bytes)

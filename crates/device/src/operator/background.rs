@@ -28,6 +28,7 @@ pub(super) struct Background {
     sanitize: SanitizeState,
     exit_is_free: bool,
     keeps_blocks: bool,
+    is_crypto: bool,
     sanitizes_ended: u64,
     /// Share that is done, in parts of 65536.
     progress: u16,
@@ -44,6 +45,7 @@ impl Background {
             sanitize: kept.sanitize,
             exit_is_free: kept.exit_is_free,
             keeps_blocks: kept.keeps_blocks,
+            is_crypto: kept.is_crypto,
             sanitizes_ended: kept.sanitizes_ended,
             self_tests: kept.self_tests.clone(),
             ..Self::default()
@@ -64,6 +66,7 @@ impl Background {
             sanitize: self.sanitize,
             exit_is_free: self.exit_is_free,
             keeps_blocks: self.keeps_blocks,
+            is_crypto: self.is_crypto,
             sanitizes_ended: self.sanitizes_ended,
             self_tests: self.self_tests.clone(),
         }
@@ -83,6 +86,7 @@ impl Background {
                 ended: self.sanitizes_ended - u64::from(is_running && self.sanitize != state),
                 exit_is_free: self.exit_is_free,
                 keeps_blocks: self.keeps_blocks,
+                is_crypto: self.is_crypto,
             },
             self_test: self.self_test.map(|(test, _)| {
                 let percent = u32::from(self.progress) * 100 / u32::from(u16::MAX);
@@ -190,6 +194,7 @@ impl Operator {
             let mut background = lock(&self.shared.background);
             background.exit_is_free = request.exit == Exit::Unrestricted;
             background.keeps_blocks = request.keeps_blocks;
+            background.is_crypto = request.is_crypto;
             std::mem::replace(&mut background.sanitize, SanitizeState::Running)
         };
         // Stored before anything is erased: after a crash the next server goes on with it.

@@ -28,13 +28,18 @@ pub(super) const IDENTIFY_BYTES: usize = 4096;
 pub(super) const BLOCK_FORMATS: [u8; 2] = [9, 12];
 /// SANICAP: block erase; blocks are deallocated whatever is asked for (NDI), and media are not
 /// changed further (NODMMAS).
-pub(super) const SANITIZE_CAPABILITIES: u32 = 1 << 30 | 1 << 29 | 1 << 1;
+const SANITIZE_CAPABILITIES: u32 = 1 << 30 | 1 << 29 | 1 << 1;
 /// Number of the NVM command set.
 const NVM_COMMAND_SET: u8 = 0;
 /// UUID of what is of OCP ([ocp-nvme-2021]), by which its tools know the drive.
 const OCP_UUID: [u8; 16] = 0xC194_D55B_E094_4794_A21D_2999_8F56_BE6F_u128.to_be_bytes();
 /// Bytes of a drive's page; a write of whole pages needs no read before it.
 const PAGE_BYTES: u64 = 4096;
+
+/// Sanitize Capabilities (SANICAP) of a drive: crypto erase where it has keys.
+pub(super) fn sanitize_capabilities(operations: &dyn Operations) -> u32 {
+    SANITIZE_CAPABILITIES | u32::from(operations.erases_keys())
+}
 
 /// Answers an Identify command.
 pub(super) fn identify(
@@ -202,11 +207,11 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>, repertoire: Reper
     // CRDT1: a tenth of a second.
     it.put_u16(128, 1);
     if repertoire.has_command(AdminCommand::FormatNvm) {
-        // FNA: a secure erase is of all namespaces.
-        it.put_u8(524, 1 << 1);
+        // FNA: a secure erase is of all namespaces; bit 2 where keys can be erased.
+        it.put_u8(524, 1 << 1 | u8::from(operations.erases_keys()) << 2);
     }
     if repertoire.has_command(AdminCommand::Sanitize) {
-        it.put_u32(328, SANITIZE_CAPABILITIES);
+        it.put_u32(328, sanitize_capabilities(operations));
     }
     if repertoire.has_command(AdminCommand::DeviceSelfTest) {
         // EDSTT: a minute, which is not estimated from the drive. DSTO: one self-test at a time.

@@ -124,6 +124,8 @@ fn format(context: &Context<'_>, command: &Command) -> Result<FormatResult, Stat
     let is_secure = match dword >> 9 & 7 {
         0 => false,
         1 => true,
+        // What is erased are the keys, and blocks besides.
+        2 if context.drive.operations().erases_keys() => true,
         _ => return Err(Status::INVALID_FIELD),
     };
     let namespace = Some(command.namespace()).filter(|id| *id != ALL_NAMESPACES);
@@ -140,12 +142,16 @@ fn sanitize(context: &Context<'_>, command: &Command) -> Result<CommandCompletio
     let dword = command.dword(10);
     let done = match dword & 7 {
         1 => operations.exit_failure(),
-        // Block erase. It leaves no blocks allocated, whatever is asked for.
-        2 if dword & NO_DEALLOCATE == 0 || context.drive.answers_no_deallocate() => {
+        // Block erase and crypto erase. They leave no blocks allocated, whatever is asked for.
+        action @ (2 | 4)
+            if (action == 2 || operations.erases_keys())
+                && (dword & NO_DEALLOCATE == 0 || context.drive.answers_no_deallocate()) =>
+        {
             let is_free = dword & 1 << 3 != 0;
             let exit = if is_free { Exit::Unrestricted } else { Exit::Restricted };
             let keeps_blocks = dword & NO_DEALLOCATE != 0;
-            operations.begin_sanitize(SanitizeRequest { exit, keeps_blocks })
+            let is_crypto = action == 4;
+            operations.begin_sanitize(SanitizeRequest { exit, keeps_blocks, is_crypto })
         }
         _ => return Err(Status::INVALID_FIELD),
     };

@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct Backed {
     is_held: AtomicBool,
     fails: AtomicBool,
+    is_encrypted: AtomicBool,
     events: Mutex<Vec<DriveEvent>>,
     kept: Mutex<PersistentState>,
     /// Errors that hosts injected; none where they may not.
@@ -65,6 +66,10 @@ impl Backing for Backed {
 
     fn note(&self, kind: EventKind, text: String) {
         self.events.lock().unwrap().push(DriveEvent { at_unix_ms: 1_700_000_000_000, kind, text });
+    }
+
+    fn erases_keys(&self) -> bool {
+        self.is_encrypted.load(Ordering::SeqCst)
     }
 
     fn injects_errors(&self) -> bool {
@@ -392,6 +397,30 @@ fn a_sanitize_is_told_in_its_log_and_by_an_event_and_keeps_others_out() {
     assert_eq!(read(&mut host, 1, 0).status, 0x1C, "Sanitize Failed");
     assert_eq!(admin.run(&Order::new(0x84, 0, &[1])).status, 0, "the exit is free");
     assert_eq!(read(&mut host, 1, 0).status, 0);
+}
+
+#[test]
+fn keys_are_erased_where_there_are_some_and_nothing_else_is_claimed() {
+    let rig = Operated::new();
+    let (mut admin, mut host) = rig.queues();
+    let sanitize = Order::new(0x84, 0, &[4]);
+    let format = Order::new(0x80, 1, &[2 << 9]);
+    let told = admin.identify(1, 0).data;
+    assert_eq!((told[328] & 1, told[524]), (0, 1 << 1));
+    assert_eq!((admin.run(&sanitize).status, admin.run(&format).status), (0x02, 0x02));
+    rig.drive.is_encrypted.store(true, Ordering::SeqCst);
+    let told = admin.identify(1, 0).data;
+    assert_eq!((u32_at(&told, 328), told[524]), (0x6000_0003, 1 << 2 | 1 << 1));
+    write(&mut host, 1, 0, 7);
+    assert_eq!(admin.run(&sanitize).status, 0);
+    rig.await_end();
+    let log = admin.log(0x81, 512).data;
+    assert_eq!((u16_at(&log, 2), u32_at(&log, 4)), (0x101, 4), "done, crypto erase");
+    assert!(rig.drive.kept.lock().unwrap().is_crypto, "it is known after a restart");
+    write(&mut host, 1, 0, 7);
+    assert_eq!(admin.run(&format).status, 0);
+    rig.await_end();
+    assert!(rig.drive.events.lock().unwrap().iter().any(|it| it.text.contains("erasure of the")));
 }
 
 #[test]

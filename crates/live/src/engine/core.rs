@@ -107,6 +107,8 @@ pub(crate) struct Core {
     pub(crate) holds_programs: bool,
     /// Number below which batches of the journal are known to be durable.
     pub(crate) batches: u64,
+    /// Slot of the key that pages which are placed must be encrypted with; 0: none.
+    pub(crate) key: u8,
     layout: Layout,
     /// Drawn when the drive was created.
     drive: u64,
@@ -163,6 +165,7 @@ impl Core {
             dirty: DieSet::default(),
             holds_programs: false,
             batches: 0,
+            key: 0,
             layout,
             drive,
             held: Vec::new(),
@@ -314,6 +317,7 @@ impl Core {
         let extent = Extent {
             lpn: page.lpn,
             codec: page.codec,
+            key: page.key,
             length: u16::try_from(page.payload.len()).expect("at most a page"),
             seq: self.next_seq(),
             payload_crc: page.payload_crc,
@@ -452,7 +456,7 @@ impl Core {
             let of = Member { row: place.row, position: place.unit, life };
             unit.expect("what is moved was read before").extent(of, place.slot)
         };
-        let none = Extent { lpn, codec: Codec::Lost, length: 0, seq, payload_crc: 0 };
+        let none = Extent { lpn, codec: Codec::Lost, key: 0, length: 0, seq, payload_crc: 0 };
         let (extent, payload) = found.unwrap_or((none, &[]));
         if extent.codec == Codec::Lost {
             self.lost.find(lpn, seq);

@@ -18,6 +18,7 @@ mod commit;
 pub(crate) mod creation;
 mod execution;
 mod formatting;
+mod keys;
 mod promise;
 pub(crate) mod queue;
 mod read;
@@ -141,11 +142,12 @@ impl Drive {
 
     pub(crate) fn assemble(
         store: Store,
-        core: Core,
+        mut core: Core,
         journal: Journal,
         header: &Header,
         checkpoint: u64,
     ) -> Self {
+        core.key = store.packing().key();
         Self {
             opened_at: (core.seq, checkpoint),
             checkpoint_due: AtomicU64::new(checkpoint::due_after(core.seq, &store)),
@@ -280,7 +282,6 @@ impl Drive {
     /// Returns the status of the open drive: state, health, space, wear and traffic.
     pub fn status(&self) -> Status {
         let header = *lock(&self.header);
-        let shape = &header.shape;
         let reason = self.poison.get().cloned();
         // After a panic numbers may be off; they are asked for all the more.
         let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
@@ -302,7 +303,7 @@ impl Drive {
             refusal: None,
             led: Led::Attached,
             is_locate_led_on: false,
-            format: description::format(shape, units),
+            format: description::format(&header, units),
             smart: description::smart(&header, Some(&core.ftl)),
             pages_lost: Some(core.lost.count()),
             lost_lbas: core.lost.lbas(status::LOST_LBAS_MAX),

@@ -7,21 +7,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSliceMut};
 use std::iter;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use ftl::Ppn;
 use status::{Damage, Die};
 
+use crate::OpenError;
 use crate::engine::core::bad_places::BadPlaces;
 use crate::engine::core::write_buffer::{BufferContents, BufferState};
 use crate::engine::dies::{DieRead, Dies};
+use crate::format::compress::Packing;
 use crate::format::header::Header;
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,
     UNIT_HEADER_BYTES,
 };
+use crate::format::media_keys::{LockedCause, MediaKeys, UnlockingKey};
 use crate::format::position::SECTOR_LENGTH;
 use crate::format::row::{Member, StoredPlace};
 use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
@@ -177,6 +179,8 @@ pub(crate) struct Store {
     pub(crate) buffered: Option<BufferContents>,
     /// The write buffer, once the drive is open.
     buffer: OnceLock<Arc<BufferState>>,
+    /// Keys of an encrypted drive; a purge changes them.
+    keys: Option<RwLock<Arc<MediaKeys>>>,
 }
 
 impl Store {
@@ -188,8 +192,60 @@ impl Store {
     pub(crate) fn new(layout: Layout, dies: Dies, drive: u64) -> Self {
         let (batches, batches_seen) = (AtomicU64::new(0), AtomicU64::new(0));
         let (suspects, bad_places) = (Suspects::new(), BadPlaces::default());
-        let (buffered, buffer) = (None, OnceLock::new());
-        Self { layout, dies, drive, batches, batches_seen, suspects, bad_places, buffered, buffer }
+        let (buffered, buffer, keys) = (None, OnceLock::new(), None);
+        Self {
+            layout,
+            dies,
+            drive,
+            batches,
+            batches_seen,
+            suspects,
+            bad_places,
+            buffered,
+            buffer,
+            keys,
+        }
+    }
+
+    /// The keys of an encrypted drive, as they are now.
+    pub(crate) fn keys(&self) -> Option<Arc<MediaKeys>> {
+        let keys = self.keys.as_ref()?.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&keys))
+    }
+
+    /// Has other keys from now on.
+    pub(crate) fn change_keys(&self, keys: MediaKeys) {
+        let own = self.keys.as_ref().expect("an encrypted drive stays one");
+        *own.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// Unlocks the drive of a header, if it is encrypted.
+    ///
+    /// # Errors
+    /// Fails without its key.
+    pub(crate) fn unlock(
+        &mut self,
+        header: &Header,
+        unlocking: Option<&UnlockingKey>,
+    ) -> Result<(), OpenError> {
+        self.keys = match (header.is_encrypted(), unlocking) {
+            (false, None) => None,
+            (false, Some(_)) => return Err(OpenError::Locked(LockedCause::NotEncrypted)),
+            (true, None) if header.keys.source.is_none() => {
+                return Err(OpenError::Locked(LockedCause::KeysErased));
+            }
+            (true, None) => return Err(OpenError::Locked(LockedCause::NoKey)),
+            (true, Some(unlocking)) => {
+                let keys = MediaKeys::unlock(&header.keys, unlocking, self.drive);
+                Some(RwLock::new(Arc::new(keys.map_err(OpenError::Locked)?)))
+            }
+        };
+        Ok(())
+    }
+
+    /// The way in which pages become payloads.
+    pub(crate) fn packing(&self) -> Packing {
+        Packing { compression: self.layout.shape.compression, keys: self.keys() }
     }
 
     /// The write buffer, if there is one.

@@ -1,9 +1,14 @@
 //! Pages and payloads: what is stored of a page, and the page that comes of it.
 //!
+//! ```text
+//!   page ─► compressed, if that is worth it ─► encrypted, if the drive is ─► checksum
+//! ```
+//!
 //! Each page is compressed by itself, so that reading one takes one. What does not become smaller
 //! by [`SAVED_BYTES_MIN`] is stored as it is, and costs no time to read.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use ftl::Lpn;
 use lz4_flex::block::{
@@ -13,8 +18,9 @@ use status::Compression;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::format::layout::PAGE_BYTES;
-use crate::format::unit::Codec;
-use crate::format::unit::Page;
+use crate::format::media_keys::MediaKeys;
+use crate::format::unit::{Codec, Extent, Page};
+use crate::format::xts::PAYLOAD_BYTES_MIN;
 
 /// Least saving for which a page is stored compressed, in bytes; less is not worth the time of
 /// expanding it.
@@ -23,6 +29,9 @@ const SAVED_BYTES_MIN: usize = 128;
 const SLACK_BYTES: usize = get_maximum_output_size(PAGE_BYTES) - PAGE_BYTES;
 /// Level of Zstandard: more takes several times as long for a few percent.
 const ZSTD_LEVEL: i32 = 1;
+/// Beginning of a frame that Zstandard skips [rfc-8878], and the bytes before its content.
+const SKIPPED_MAGIC: u32 = 0x184d_2a50;
+const SKIPPED_HEAD_BYTES: usize = 8;
 
 /// The number that stands for a compression in the header of a die.
 pub(crate) const fn number(compression: Compression) -> u32 {
@@ -39,31 +48,67 @@ pub(crate) fn of_number(wanted: u32) -> Option<Compression> {
     known.into_iter().find(|it| number(*it) == wanted)
 }
 
-/// Memory for the payloads of so many pages.
-pub(crate) fn scratch(compression: Compression, pages: usize) -> Vec<u8> {
-    match compression {
-        Compression::None => Vec::new(),
-        Compression::Lz4 | Compression::Zstd => vec![0; pages * PAGE_BYTES + SLACK_BYTES],
+/// Way in which pages become payloads.
+#[derive(Clone, Debug)]
+pub(crate) struct Packing {
+    pub(crate) compression: Compression,
+    /// Keys of an encrypted drive.
+    pub(crate) keys: Option<Arc<MediaKeys>>,
+}
+
+impl Packing {
+    /// Slot of the key that payloads are encrypted with; 0: they are not encrypted.
+    pub(crate) fn key(&self) -> u8 {
+        self.keys.as_ref().map_or(0, |keys| keys.current())
+    }
+
+    /// Memory for the payloads of so many pages.
+    pub(crate) fn scratch(&self, pages: usize) -> Vec<u8> {
+        match self.compression {
+            Compression::None if self.keys.is_none() => Vec::new(),
+            Compression::None => vec![0; pages * PAGE_BYTES],
+            Compression::Lz4 | Compression::Zstd => vec![0; pages * PAGE_BYTES + SLACK_BYTES],
+        }
+    }
+
+    /// A page as it is to be stored, its payload taken from the beginning of `scratch` where it
+    /// becomes smaller or is encrypted.
+    pub(crate) fn pack<'a>(&self, lpn: Lpn, page: &'a [u8], scratch: &mut Scratch<'a>) -> Page<'a> {
+        let shrunk = shrink(self.compression, page, scratch.0);
+        let (codec, payload) = match (shrunk, &self.keys) {
+            (None, None) => (Codec::Raw, page),
+            (None, Some(keys)) => {
+                let payload = scratch.take(page.len());
+                keys.encrypt(lpn, page, payload);
+                (Codec::Raw, &*payload)
+            }
+            (Some((codec, length)), None) => (codec, &*scratch.take(length)),
+            (Some((codec, length)), Some(keys)) => {
+                let length = fill_up(codec, scratch.0, length);
+                let payload = scratch.take(length);
+                keys.encrypt_in_place(lpn, payload);
+                (codec, &*payload)
+            }
+        };
+        let (key, payload_crc) = (self.key(), crc32c::crc32c(payload));
+        Page { lpn, codec, key, payload, payload_crc }
     }
 }
 
-/// A page as it is to be stored, its payload taken from the beginning of `scratch` where it becomes
-/// smaller.
-pub(crate) fn pack<'a>(
-    compression: Compression,
-    lpn: Lpn,
-    page: &'a [u8],
-    scratch: &mut Scratch<'a>,
-) -> Page<'a> {
-    let (codec, payload) = match shrink(compression, page, scratch.0) {
-        None => (Codec::Raw, page),
-        Some((codec, length)) => {
-            let (payload, rest) = std::mem::take(&mut scratch.0).split_at_mut(length);
-            scratch.0 = rest;
-            (codec, &*payload)
-        }
-    };
-    Page { lpn, codec, payload, payload_crc: crc32c::crc32c(payload) }
+/// Makes a payload at the beginning of `scratch` long enough to be encrypted; returns its length.
+/// A byte of LZ4 expands to 255, so that a page takes more than that; Zstandard skips a frame of
+/// the kind that is added here.
+fn fill_up(codec: Codec, scratch: &mut [u8], length: usize) -> usize {
+    if length >= PAYLOAD_BYTES_MIN {
+        return length;
+    }
+    assert_eq!(codec, Codec::Zstd, "no other codec makes so little of a page");
+    let content = PAYLOAD_BYTES_MIN.saturating_sub(length + SKIPPED_HEAD_BYTES);
+    let added = &mut scratch[length..length + SKIPPED_HEAD_BYTES + content];
+    added.fill(0);
+    added[..4].copy_from_slice(&SKIPPED_MAGIC.to_le_bytes());
+    added[4..8].copy_from_slice(&u32::try_from(content).expect("a few").to_le_bytes());
+    length + SKIPPED_HEAD_BYTES + content
 }
 
 /// Compresses a page to the beginning of `scratch`; says how and how long, if that is worth it.
@@ -90,6 +135,15 @@ fn shrink(compression: Compression, page: &[u8], scratch: &mut [u8]) -> Option<(
 #[derive(Debug)]
 pub(crate) struct Scratch<'a>(pub(crate) &'a mut [u8]);
 
+impl<'a> Scratch<'a> {
+    /// Takes so many bytes of it.
+    fn take(&mut self, length: usize) -> &'a mut [u8] {
+        let (taken, rest) = std::mem::take(&mut self.0).split_at_mut(length);
+        self.0 = rest;
+        taken
+    }
+}
+
 /// Compressor state that each thread keeps: making it anew takes longer than compressing a page.
 #[derive(Default)]
 struct Workspace {
@@ -102,8 +156,42 @@ thread_local! {
     static WORKSPACE: RefCell<Workspace> = RefCell::default();
 }
 
+/// Turns what is stored of a page into that page; none if it is none, or its key is another one. An
+/// encrypted drive has no payloads that are not.
+pub(crate) fn unpack(
+    keys: Option<&MediaKeys>,
+    extent: &Extent,
+    payload: &[u8],
+    page: &mut [u8; PAGE_BYTES],
+) -> Option<()> {
+    match keys {
+        None if extent.key == 0 => expand(extent.codec, payload, page),
+        None => None,
+        Some(keys) if extent.codec == Codec::Raw => keys.decrypt(extent, payload, page),
+        Some(keys) => {
+            let mut memory = [0; PAGE_BYTES];
+            let text = memory.get_mut(..payload.len())?;
+            keys.decrypt(extent, payload, text)?;
+            expand(extent.codec, text, page)
+        }
+    }
+}
+
+/// As [`unpack`] of a page that is stored whole, where it lies.
+pub(crate) fn unpack_in_place(
+    keys: Option<&MediaKeys>,
+    extent: &Extent,
+    page: &mut [u8; PAGE_BYTES],
+) -> Option<()> {
+    (extent.codec == Codec::Raw).then_some(())?;
+    match keys {
+        None => (extent.key == 0).then_some(()),
+        Some(keys) => keys.decrypt_in_place(extent, page),
+    }
+}
+
 /// Turns a payload into the page that it was made from; none if it is none.
-pub(crate) fn expand(codec: Codec, payload: &[u8], page: &mut [u8; PAGE_BYTES]) -> Option<()> {
+fn expand(codec: Codec, payload: &[u8], page: &mut [u8; PAGE_BYTES]) -> Option<()> {
     let length = match codec {
         Codec::Raw => {
             *page = payload.try_into().ok()?;
@@ -138,8 +226,9 @@ mod tests {
     }
 
     fn packed(compression: Compression, page: &[u8]) -> (Codec, Vec<u8>) {
-        let mut memory = scratch(compression, 1);
-        let packed = pack(compression, Lpn(3), page, &mut Scratch(&mut memory));
+        let packing = Packing { compression, keys: None };
+        let mut memory = packing.scratch(1);
+        let packed = packing.pack(Lpn(3), page, &mut Scratch(&mut memory));
         assert_eq!(packed.payload_crc, crc32c::crc32c(packed.payload));
         (packed.codec, packed.payload.to_vec())
     }
@@ -182,10 +271,11 @@ mod tests {
     #[test]
     fn many_pages_share_their_room() {
         let pages: Vec<_> = (0..4).map(|seed| page(1000 * seed, seed as u64)).collect();
-        let mut memory = scratch(Compression::Lz4, 4);
+        let packing = Packing { compression: Compression::Lz4, keys: None };
+        let mut memory = packing.scratch(4);
         let mut left = Scratch(&mut memory);
         let packed: Vec<Page<'_>> =
-            pages.iter().map(|page| pack(Compression::Lz4, Lpn(0), page, &mut left)).collect();
+            pages.iter().map(|page| packing.pack(Lpn(0), page, &mut left)).collect();
         for (packed, page) in packed.iter().zip(&pages) {
             let mut found = [0; PAGE_BYTES];
             expand(packed.codec, packed.payload, &mut found).unwrap();

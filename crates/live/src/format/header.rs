@@ -14,6 +14,7 @@ use crate::format::checkpoint_header::{CheckpointHeader, NUMBER_MAX};
 use crate::format::compress;
 use crate::format::die_set::DieSet;
 use crate::format::encoding::{U32, U64, is_sealed, prefix, seal};
+use crate::format::key_area::{KeyArea, KeyAreaBytes};
 use crate::format::layout::{DIES_MAX, HEADER_BYTES};
 use crate::format::position::Position;
 use crate::mutants::{self, Mutant};
@@ -21,6 +22,8 @@ use crate::mutants::{self, Mutant};
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
 pub(crate) const FORMAT_VERSION: u32 = 5;
+/// Version of an encrypted drive, which is the same but for its payloads and the keys in headers.
+pub(crate) const FORMAT_VERSION_ENCRYPTED: u32 = 6;
 /// The oldest version that is read, and becomes the newest one when a header is written.
 pub(crate) const FORMAT_VERSION_MIN: u32 = 4;
 /// The first version with a header at the end of each die.
@@ -59,7 +62,8 @@ struct DieHeaderBytes {
     after_link: U32,
     version_everywhere: U64,
     lost_since: [U64; DIES_MAX as usize],
-    zeroes: [u8; 3404],
+    keys: KeyAreaBytes,
+    zeroes: [u8; 2956],
     crc: U32,
 }
 
@@ -96,6 +100,8 @@ pub(crate) struct Header {
     /// Checkpoint and end of the journal when the drive was last closed; zero if it was recovered
     /// since.
     pub(crate) closing: Closing,
+    /// Wrapped keys of an encrypted drive.
+    pub(crate) keys: KeyArea,
 }
 
 /// Most openings of a drive: orders of events begin with the number of the opening.
@@ -190,12 +196,18 @@ impl Header {
             after_link: U32::ZERO,
             version_everywhere: self.version_everywhere.into(),
             lost_since: self.lost_since.map(U64::from),
-            zeroes: [0; 3404],
+            keys: self.keys.encode(),
+            zeroes: [0; 2956],
             crc: U32::ZERO,
         };
         let mut bytes = header.as_bytes().to_vec();
         seal(&mut bytes);
         bytes
+    }
+
+    /// True if payloads are encrypted.
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.format >= FORMAT_VERSION_ENCRYPTED
     }
 
     /// True if dies of this format have a copy of their header at their end.
@@ -220,11 +232,19 @@ impl Header {
             return Ok(None);
         };
         let format = found.format.get();
-        if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&format) {
+        if !(FORMAT_VERSION_MIN..=FORMAT_VERSION_ENCRYPTED).contains(&format) {
             return Err(Unfit::Version(format));
         }
+        // Earlier formats have nothing there.
+        let area = found.keys;
+        let keys = if format < FORMAT_VERSION_ENCRYPTED {
+            KeyArea::default()
+        } else {
+            KeyArea::parse(&area).ok_or(Unfit::Claim { name: "keys", value: 0 })?
+        };
         let header = Self {
             format,
+            keys,
             drive: found.drive.get(),
             die: found.die.get(),
             shape: found.shape()?,
@@ -299,10 +319,10 @@ impl Header {
         }
     }
 
-    /// Checksum that the headers of this version would have on any die were they that of die 0: no
-    /// other version of any history has it.
+    /// Checksum that the headers of this version would have on any die were they that of die 0, and
+    /// without keys: no other version of any history has it.
     pub(crate) fn fingerprint(&self) -> u32 {
-        let bytes = Self { die: 0, ..*self }.encode();
+        let bytes = Self { die: 0, keys: KeyArea::default(), ..*self }.encode();
         let crc = bytes.last_chunk().expect("a header ends with its checksum");
         u32::from_le_bytes(*crc)
     }

@@ -196,7 +196,7 @@ pub(crate) fn add_extent(
     assert!(row_seq != 0, "an extent lies in a row that was begun");
     let record = ExtentRecord {
         kind: EXTENT,
-        codec: if mutants::is(Mutant::CodecForgotten) { 0 } else { extent.codec as u8 },
+        codec: if mutants::is(Mutant::CodecForgotten) { 0 } else { extent.coding() },
         length: extent.length.into(),
         lpn: extent.lpn.0.into(),
         seq: extent.seq.into(),
@@ -291,9 +291,11 @@ pub(crate) fn parse(
             }
             EXTENT => {
                 let record = prefix::<ExtentRecord>(record)?;
+                let (codec, key) = Codec::parse(record.codec)?;
                 let extent = Extent {
                     lpn: Lpn(first),
-                    codec: Codec::parse(record.codec)?,
+                    codec,
+                    key,
                     length: record.length.get(),
                     seq,
                     payload_crc: record.payload_crc.get(),

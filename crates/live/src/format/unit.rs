@@ -28,6 +28,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::format::die_set::DieSet;
 use crate::format::encoding::{U16, U32, U64, is_sealed, prefix, put_prefix, seal};
+use crate::format::key_area::KEYS_MAX;
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, SLOT_BYTES, TABLE_HEAD_BYTES,
     UNIT_HEADER_BYTES,
@@ -120,10 +121,16 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    pub(crate) fn parse(byte: u8) -> Option<Self> {
-        [Self::Raw, Self::Lz4, Self::Zstd, Self::Lost]
-            .into_iter()
-            .find(|codec| *codec as u8 == byte)
+    /// Decodes the byte that says how a payload is stored: its codec, and the slot of its key in
+    /// the upper four bits.
+    pub(crate) fn parse(byte: u8) -> Option<(Self, u8)> {
+        if byte == Self::Lost as u8 {
+            return Some((Self::Lost, 0));
+        }
+        let key = byte >> 4;
+        let codecs = [Self::Raw, Self::Lz4, Self::Zstd].into_iter();
+        let codec = codecs.into_iter().find(|codec| *codec as u8 == byte & 0xf)?;
+        (usize::from(key) <= KEYS_MAX).then_some((codec, key))
     }
 }
 
@@ -132,6 +139,8 @@ impl Codec {
 pub(crate) struct Extent {
     pub(crate) lpn: Lpn,
     pub(crate) codec: Codec,
+    /// Slot of the key that its payload is encrypted with; 0: it is not encrypted.
+    pub(crate) key: u8,
     /// Bytes of its payload.
     pub(crate) length: u16,
     /// Count of events when it was placed.
@@ -154,6 +163,11 @@ impl Extent {
             Codec::Lz4 | Codec::Zstd => (1..PAGE_BYTES).contains(&length),
             Codec::Lost => length == 0,
         }
+    }
+
+    /// The byte that [`Codec::parse`] takes apart.
+    pub(crate) const fn coding(&self) -> u8 {
+        self.codec as u8 | self.key << 4
     }
 
     /// Bytes that it takes within a unit.
@@ -180,7 +194,7 @@ impl Extent {
         ExtentId {
             lpn: self.lpn.0.into(),
             length: self.length.into(),
-            codec: self.codec as u8,
+            codec: self.coding(),
             zero: 0,
             seq: self.seq.into(),
         }
@@ -203,9 +217,11 @@ impl ExtentId {
 
     /// The extent with this payload, unchecked but for its codec.
     pub(crate) fn extent(&self, payload_crc: u32) -> Option<Extent> {
+        let (codec, key) = Codec::parse(self.codec)?;
         Some(Extent {
             lpn: Lpn(self.lpn.get()),
-            codec: Codec::parse(self.codec)?,
+            codec,
+            key,
             length: self.length.get(),
             seq: self.seq.get(),
             payload_crc,
@@ -549,6 +565,8 @@ pub(crate) fn exclusive_or(sum: &mut [u8], other: &[u8]) {
 pub(crate) struct Page<'a> {
     pub(crate) lpn: Lpn,
     pub(crate) codec: Codec,
+    /// Slot of the key that the payload is encrypted with; 0: it is not encrypted.
+    pub(crate) key: u8,
     pub(crate) payload: &'a [u8],
     pub(crate) payload_crc: u32,
 }
@@ -574,6 +592,7 @@ mod tests {
             let extent = Extent {
                 lpn: Lpn(8 + at),
                 codec: Codec::Raw,
+                key: 0,
                 length: u16::try_from(PAGE_BYTES).unwrap(),
                 seq: u64::from(40 + at),
                 payload_crc: crc32c(&payload),

@@ -213,7 +213,7 @@ impl Record {
         let mut head = match *self {
             Self::Extent { extent, row_seq, ppn } => RecordHead {
                 kind: EXTENT,
-                codec: extent.codec as u8,
+                codec: extent.coding(),
                 length: extent.length.into(),
                 first: extent.lpn.0.into(),
                 seq: extent.seq.into(),
@@ -250,9 +250,11 @@ impl Record {
         (head.crc == crc && head.at == at).then_some(())?;
         match head.kind {
             EXTENT => {
+                let (codec, key) = Codec::parse(head.codec)?;
                 let extent = Extent {
                     lpn: Lpn(head.first.get()),
-                    codec: Codec::parse(head.codec)?,
+                    codec,
+                    key,
                     length: head.length.get(),
                     seq: head.seq.get(),
                     payload_crc: head.payload_crc.get(),
@@ -298,6 +300,7 @@ mod tests {
         let extent = Extent {
             lpn: Lpn(5),
             codec: Codec::Lz4,
+            key: 3,
             length: 100,
             seq: 1 << 41,
             payload_crc: 0xabcd,

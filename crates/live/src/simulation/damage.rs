@@ -103,7 +103,7 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
 /// Opens the disks, and cuts the power while that is under way, or after it.
 fn cut_opening(disks: &Disks, rng: &mut Rng) {
     disks.cut_after(rng.below(100));
-    drop(Drive::open_media(disks.media()));
+    drop(disks.open(None));
     disks.restore();
     disks.cut_after(u64::MAX);
 }
@@ -310,7 +310,7 @@ fn look(
     if told.is_none() && rng.below(4) == 0 {
         cut_opening(disks, rng);
     }
-    let drive = match Drive::open_media(disks.media()) {
+    let drive = match disks.open(None) {
         Ok(drive) => drive,
         Err(error) if must_open => return Err(format!("it does not open: {error}")),
         Err(OpenError::Device(error)) => return Err(format!("it opens half-way: {error}")),
@@ -395,7 +395,7 @@ fn look_again(
     let after = read_all(&drive, history, known)?;
     let noted = drive.lost_pages().map_err(|error| failed(&error))?;
     drive.close().map_err(|error| failed(&error))?;
-    let drive = Drive::open_media(disks.media()).map_err(|error| failed(&error))?;
+    let drive = disks.open(None).map_err(|error| failed(&error))?;
     let remembered = drive.lost_pages().map_err(|error| failed(&error))?;
     let again = read_all(&drive, history, known)?;
     let (after, again) = (after.len(), again.len());

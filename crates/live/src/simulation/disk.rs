@@ -11,7 +11,9 @@ use blockio::Rng;
 
 use super::content::Content;
 use crate::lock::lock;
-use crate::{BufferMemory, MachineFile, Medium, MediumRead, MediumWrite};
+use crate::{
+    BufferMemory, Drive, MachineFile, Medium, MediumRead, MediumWrite, OpenError, UnlockingKey,
+};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -103,6 +105,8 @@ struct Rack {
     buffer: BufferImage,
     /// The write that was under way when everything stopped: disk, offset, and what was there.
     under_way: Option<(usize, usize, Vec<u8>)>,
+    /// Key of the drive, if it is encrypted.
+    key: Option<UnlockingKey>,
 }
 
 /// The page cache's copy of a write buffer.
@@ -157,6 +161,17 @@ impl Disks {
         Self::of(vec![image; count], rng)
     }
 
+    /// Notes the key that the drive on these disks is locked with; none: it is not encrypted.
+    pub(crate) fn lock_with(&self, key: Option<UnlockingKey>) {
+        self.rack().key = key;
+    }
+
+    /// Opens the drive that the disks hold.
+    pub(crate) fn open(&self, buffer: Option<Arc<dyn BufferMemory>>) -> Result<Drive, OpenError> {
+        let key = self.rack().key.clone();
+        Drive::open_unlocked(self.media(), buffer, key.as_ref())
+    }
+
     /// The dies of a new drive.
     #[cfg(test)]
     pub(crate) fn formatted(shape: &crate::Shape) -> Self {
@@ -192,6 +207,7 @@ impl Disks {
             broken: None,
             buffer: BufferImage { starts: 1, ..BufferImage::default() },
             under_way: None,
+            key: None,
         };
         Self { rack: Arc::new(Mutex::new(rack)) }
     }
@@ -366,6 +382,7 @@ impl Disks {
             broken: None,
             buffer: rack.buffer.clone(),
             under_way: rack.under_way.clone(),
+            key: rack.key.clone(),
         };
         Self { rack: Arc::new(Mutex::new(rack)) }
     }

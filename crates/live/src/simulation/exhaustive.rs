@@ -268,7 +268,7 @@ pub(super) fn play_as(
 ) -> Result<SectorHistory, String> {
     let mut history = SectorHistory::new(shape.pages_logical as usize * PAGE_SECTORS);
     let sectors = history.sectors();
-    let Ok(drive) = Drive::replay_buffer(disks.media(), None, None, upgrade) else {
+    let Ok(drive) = Drive::replay_buffer(disks.media(), None, None, upgrade, None) else {
         return if disks.is_cut() { Ok(history) } else { Err("it does not open".to_owned()) };
     };
     let from = |page: u32| u64::from(page) * (PAGE_SECTORS * BYTES) as u64;

@@ -76,7 +76,7 @@ fn prepared(
     let history = play_as(&disks, shape, script, upgrade)?;
     disks.restore_by(|_| true);
     if is_closed {
-        let drive = Drive::replay_buffer(disks.media(), None, None, upgrade).map_err(told)?;
+        let drive = Drive::replay_buffer(disks.media(), None, None, upgrade, None).map_err(told)?;
         drive.close().map_err(|error| error.to_string())?;
         disks.restore_by(|_| true);
     }

@@ -25,6 +25,7 @@ use crate::format::die_set::DieSet;
 use crate::format::encoding::{prefix, put_prefix, seal};
 use crate::format::header::{Closing, FORMAT_VERSION, Header};
 use crate::format::journal::{HEAD_BYTES as BATCH_HEAD_BYTES, HeadBytes, Trim, seal_batch};
+use crate::format::key_area::KeyArea;
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout, Place,
     TABLE_HEAD_BYTES, UNIT_HEADER_BYTES,
@@ -162,6 +163,7 @@ fn header() -> Header {
         left_out: DieSet::default(),
         unsafe_shutdowns: 0,
         closing: Closing::default(),
+        keys: KeyArea::default(),
     }
 }
 
@@ -179,7 +181,7 @@ fn example_extents() -> [(Extent, Vec<u8>); 2] {
         let length = u16::try_from(payload.len()).expect("at most a page");
         let payload_crc = crc32c::crc32c(&payload);
         let seq = IDENTITY.row_seq + 1 + u64::from(lpn);
-        (Extent { lpn: Lpn(lpn), codec, length, seq, payload_crc }, payload)
+        (Extent { lpn: Lpn(lpn), codec, key: 0, length, seq, payload_crc }, payload)
     };
     [extent(3, Codec::Raw, vec![3; PAGE_BYTES]), extent(5, Codec::Lz4, vec![5; 1000])]
 }

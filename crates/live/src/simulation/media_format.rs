@@ -15,6 +15,9 @@ use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, FORMAT_VERSION, Header};
 use crate::format::journal;
+use zerocopy::IntoBytes as _;
+
+use crate::format::key_area::{Cost, KeyArea, KeySource, WrappedKey};
 use crate::format::layout::{Layout, Place};
 use crate::format::position::Position;
 use crate::format::unit::{Codec, Extent, Identity, Origin, UnitBuffer, UnitHeader};
@@ -82,6 +85,7 @@ fn header_of_a_die() {
         left_out: DieSet(0b00_0110),
         unsafe_shutdowns: 0x0a_0b0a,
         closing: Closing { checkpoint: 0x0061_6263_6465_6667, journal: POSITION },
+        keys: KeyArea::default(),
     };
     let bytes = header.encode();
     assert_bytes(
@@ -161,6 +165,7 @@ fn unit_with_its_table_and_extents() {
     let extent = |lpn, codec, payload: &[u8]| Extent {
         lpn: Lpn(lpn),
         codec,
+        key: 0,
         length: u16::try_from(payload.len()).unwrap(),
         seq: 0x7172_7374_7576_7778,
         payload_crc: crc32c::crc32c(payload),
@@ -211,6 +216,35 @@ fn unit_with_its_table_and_extents() {
 }
 
 #[test]
+fn keys_in_the_header_of_an_encrypted_die() {
+    let cost = Cost { memory_kib: 0x0001_0203, passes: 0x11, lanes: 5 };
+    let source = KeySource::Passphrase { salt: [0xa1; 32], cost };
+    let key = WrappedKey { epoch: 0x0102_0304_0506_0708, nonce: [0xb1; 12], sealed: [0xc1; 80] };
+    let keys = KeyArea::new(source, [key].into_iter());
+    let bytes = keys.encode();
+    assert_bytes(
+        bytes.as_bytes(),
+        448,
+        "
+        0000 02000000 03020100 11000000 05000000
+        0010 a1a1a1a1 a1a1a1a1 a1a1a1a1 a1a1a1a1
+        0020 a1a1a1a1 a1a1a1a1 a1a1a1a1 a1a1a1a1
+        0030 08070605 04030201 b1b1b1b1 b1b1b1b1
+        0040 b1b1b1b1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0050 c1c1c1c1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0060 c1c1c1c1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0070 c1c1c1c1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0080 c1c1c1c1 c1c1c1c1 c1c1c1c1 c1c1c1c1
+        0090 c1c1c1c1 00000000 00000000 00000000
+        ",
+    );
+    assert_eq!(KeyArea::parse(&bytes), Some(keys));
+    let mut excess = bytes;
+    excess.as_mut_bytes()[8] = 65;
+    assert_eq!(KeyArea::parse(&excess), None, "no header asks for more than 64 passes");
+}
+
+#[test]
 fn header_of_a_parity_unit() {
     let mut bytes = [0xff; 64];
     let header = UnitHeader {
@@ -243,6 +277,7 @@ fn records_of_the_journal() {
     let extent = Extent {
         lpn: Lpn(0xa1a2_a3a4),
         codec: Codec::Zstd,
+        key: 0,
         length: 5,
         seq: 0x7172_7374_7576_7778,
         payload_crc: crc32c::crc32c(&payload),

@@ -13,11 +13,11 @@ use super::damage::{self, Before};
 use super::disk::{DiskFault, Disks, TableLocation};
 use super::history::{BYTES, SectorHistory};
 use crate::engine::dies::gathering::gather;
-use crate::engine::drive::creation::format_as;
+use crate::engine::drive::creation::{format_as, format_encrypted};
 use crate::format::die_set::DieSet;
 use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN};
 use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
-use crate::{Beyond, Capacity, Drive, OpenError, Shape};
+use crate::{Beyond, Capacity, Drive, OpenError, Shape, UnlockingKey};
 
 /// Counters of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,7 +174,25 @@ struct Run {
 /// # Errors
 /// The first promise that was not kept.
 pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
-    simulate_with(seed, operations, Damage::Seldom)
+    simulate_with(seed, operations, (Damage::Seldom, None))
+}
+
+/// As [`simulate`] or, for odd seeds, as [`simulate_deaths`], of a drive that is encrypted.
+///
+/// # Errors
+/// The first promise that was not kept.
+pub fn simulate_encrypted(seed: u64, operations: u64) -> Result<Tally, Failure> {
+    let damaged = if seed.is_multiple_of(2) { Damage::Seldom } else { Damage::None };
+    simulate_with(seed, operations, (damaged, Some(drawn_key(&mut Rng::new(seed).split("key")))))
+}
+
+/// A key of 32 bytes.
+fn drawn_key(rng: &mut Rng) -> UnlockingKey {
+    let mut bytes = [0; 32];
+    bytes.as_chunks_mut::<8>().0.iter_mut().for_each(|it| *it = rng.next_u64().to_le_bytes());
+    // No text has such a byte.
+    bytes[0] = 0;
+    UnlockingKey::of_bytes(&bytes).expect("a key of 32 bytes")
 }
 
 /// As [`simulate`], and each time that the power is off so many copies of the dies are damaged.
@@ -182,7 +200,7 @@ pub fn simulate(seed: u64, operations: u64) -> Result<Tally, Failure> {
 /// # Errors
 /// The first promise that was not kept.
 pub fn simulate_damage(seed: u64, operations: u64, copies: u32) -> Result<Tally, Failure> {
-    simulate_with(seed, operations, Damage::Often(copies))
+    simulate_with(seed, operations, (Damage::Often(copies), None))
 }
 
 /// As [`simulate`], and of most crashes the machine goes on, and the death of the server alone is
@@ -191,7 +209,7 @@ pub fn simulate_damage(seed: u64, operations: u64, copies: u32) -> Result<Tally,
 /// # Errors
 /// The first promise that was not kept.
 pub fn simulate_deaths(seed: u64, operations: u64) -> Result<Tally, Failure> {
-    simulate_with(seed, operations, Damage::None)
+    simulate_with(seed, operations, (Damage::None, None))
 }
 
 /// Frequency at which copies of the dies are damaged.
@@ -205,7 +223,11 @@ enum Damage {
     None,
 }
 
-fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, Failure> {
+fn simulate_with(
+    seed: u64,
+    operations: u64,
+    (damaged, key): (Damage, Option<UnlockingKey>),
+) -> Result<Tally, Failure> {
     let mut rng = Rng::new(seed).split("run");
     let shape = draw_shape(&mut rng);
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
@@ -236,7 +258,12 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         deaths: (damaged == Damage::None).then(|| Rng::new(seed).split("deaths")),
         is_power_lost: false,
     };
-    let result = format_as(version, run.disks.media(), &shape, seed)
+    let formatted = match &key {
+        None => format_as(version, run.disks.media(), &shape, seed),
+        Some(key) => format_encrypted(run.disks.media(), &shape, seed, key),
+    };
+    run.disks.lock_with(key);
+    let result = formatted
         .map_err(|error| error.to_string())
         .and_then(|()| run.go(operations, shape.is_protected));
     let failed = |what| Failure { seed, operation: run.tally.operations, what };
@@ -455,7 +482,7 @@ impl Run {
                 self.disks.cut_after(self.rng.below(120));
             }
             let buffer = self.deaths.as_ref().map(|_| self.disks.buffer());
-            match Drive::open_with_buffer(self.disks.media(), buffer) {
+            match self.disks.open(buffer) {
                 Ok(drive) if !self.disks.is_cut() => {
                     if self.rng.below(2) == 0 {
                         // As if several threads were at work.

@@ -29,7 +29,7 @@ use crate::volume::folder::is_purge_unfinished;
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
 use crate::volume::opening::{Opening, view_buffer};
-use crate::{Drive, FileMedium, Medium, OpenError, Upgrade};
+use crate::{Drive, FileMedium, Medium, OpenError, UnlockingKey, Upgrade};
 
 /// Version of [`Report`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
@@ -198,12 +198,16 @@ fn check_gathered(
 }
 
 /// Opens the drive of a folder, writes again what can be restored, and closes it. Its media format
-/// stays as it is.
+/// stays as it is. `key` is that of an encrypted volume.
 ///
 /// # Errors
 /// As [`Drive::open`], [`Drive::scrub`] and [`Drive::close`].
-pub fn repair(volume: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), OpenError> {
-    let opening = Opening { upgrade: Upgrade::Later, ..Opening::default() };
+pub fn repair(
+    volume: &Path,
+    key: Option<UnlockingKey>,
+    mut moved: impl FnMut(u64, u64),
+) -> Result<(), OpenError> {
+    let opening = Opening { upgrade: Upgrade::Later, key, ..Opening::default() };
     let drive = Drive::open_as(volume, opening)?;
     let going_on = |done, all| {
         moved(done, all);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use status::{Compression, Namespace};
 use status::{NotErased, Promise, drive_id};
 
-use crate::engine::drive::creation::{Plan, format};
+use crate::engine::drive::creation::{Plan, format, format_encrypted};
 use crate::engine::drive::scrub::{HeldUnits, MediumAndUnits};
 use crate::host_death::{self, FileChange};
 use crate::medium::is_block_device;
@@ -22,7 +22,9 @@ use crate::volume::hot_spares::{add_spare, check_is_spare};
 use crate::volume::new_die::{Contents, NewDie};
 use crate::volume::opening::buffer_path;
 use crate::volume::space_taken::SpaceTaken;
-use crate::{Access, Drive, Medium, Namespaces, OpenError, Preallocation, Shape};
+use crate::{
+    Access, Drive, Medium, Namespaces, OpenError, Opening, Preallocation, Shape, UnlockingKey,
+};
 
 pub(super) const FILE: &str = "volume.toml";
 const SCHEMA: u32 = 1;
@@ -334,6 +336,8 @@ pub struct VolumeOptions {
     pub namespaces: Namespaces,
     /// Fate of what block devices hold.
     pub contents: Contents,
+    /// Key of a volume that is to be encrypted; none: it is not.
+    pub key: Option<UnlockingKey>,
 }
 
 /// Creates an empty drive, which is closed then.
@@ -360,7 +364,8 @@ pub fn create_while(
     SpaceTaken::check(&options.shape()?, files, volume_options.preallocation)?;
     let mut unfinished = UnfinishedFolder::default();
     unfinished.make(options, volume_options, go_on)?;
-    let drive = Drive::open(volume)?;
+    let key = volume_options.key.clone();
+    let drive = Drive::open_as(volume, Opening { key, ..Opening::default() })?;
     for spare in hot_spares {
         check_goes_on(go_on)?;
         let is_new = !spare.exists();
@@ -400,7 +405,7 @@ impl UnfinishedFolder {
     fn make(
         &mut self,
         options: &CreateOptions,
-        VolumeOptions { preallocation, contents, .. }: &VolumeOptions,
+        VolumeOptions { preallocation, contents, key, .. }: &VolumeOptions,
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), OpenError> {
         let shape = options.shape()?;
@@ -430,7 +435,10 @@ impl UnfinishedFolder {
         }
         let drive = generate_id()
             .map_err(|source| OpenError::medium("generating the volume ID", source))?;
-        format(media, &shape, drive)?;
+        match key {
+            None => format(media, &shape, drive)?,
+            Some(key) => format_encrypted(media, &shape, drive, key)?,
+        }
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
         self.files.extend([path.clone(), buffer_path(&options.volume)]);

@@ -41,7 +41,6 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let write_buffer = left_buffer(volume, &mut store, &header)?;
     let unused: Vec<String> = unused.into_iter().map(|it| it.text).collect();
     let absent_dies = listing.absences(store.dies.lost(), &unused);
-    let shape = &store.layout.shape;
     let closed = if header.is_open { None } else { view(&store, &header)? };
     let (mut ftl, lost) = closed.unzip();
     if let Some(ftl) = &mut ftl {
@@ -59,7 +58,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         refusal: refusal(volume)?,
         led: Led::Off,
         is_locate_led_on: false,
-        format: description::format(shape, units),
+        format: description::format(&header, units),
         smart: description::smart(&header, ftl.as_ref()),
         pages_lost: lost.as_ref().map(LostPages::count),
         lost_lbas: lost.as_ref().map(|lost| lost.lbas(LOST_LBAS_MAX)).unwrap_or_default(),

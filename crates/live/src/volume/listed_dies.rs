@@ -75,7 +75,7 @@ impl Drive {
         let opening = opening.into();
         reclaim_dies(volume)?;
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, opening.access))?;
-        listed.into_drive(opening, |media| media, |_| ())
+        listed.into_drive(&opening, |media| media, |_| ())
     }
 
     /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
@@ -92,7 +92,7 @@ impl Drive {
         reclaim_dies(volume)?;
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, opening.access))?;
         let see = |memory: &Arc<dyn BufferMemory>| injector.lose_with_power(Arc::clone(memory));
-        listed.into_drive(opening, |media| injector.media(media), see)
+        listed.into_drive(&opening, |media| injector.media(media), see)
     }
 }
 
@@ -158,7 +158,7 @@ impl ListedDies {
     /// names dies by it, above all what replaces one.
     pub(super) fn into_drive(
         self,
-        Opening { promise, upgrade, .. }: Opening,
+        opening: &Opening,
         wrap: impl FnOnce(Bays) -> Bays,
         see: impl FnOnce(&Arc<dyn BufferMemory>),
     ) -> Result<Drive, OpenError> {
@@ -175,9 +175,10 @@ impl ListedDies {
             media = order.iter().map(|entry| media[*entry].take()).collect();
         }
         let media = chosen_first(wrap(media), &is_chosen);
-        let promise = promise.or(listing.described.acknowledged_survives).unwrap_or_default();
+        let promise =
+            opening.promise.or(listing.described.acknowledged_survives).unwrap_or_default();
         let witness = Some(FolderWitness::attached(&listing.volume));
-        let opened = opening::open_media(&listing.volume, (media, witness), promise, upgrade, see);
+        let opened = opening::open_media(&listing.volume, (media, witness), promise, opening, see);
         let (mut drive, listing) = listing.explained(opened)?;
         let mut unused: Vec<String> = drive.unused_media().map(str::to_owned).collect();
         let absent = listing.absences(drive.store().dies.lost(), &unused);
@@ -460,7 +461,7 @@ mod tests {
             }
             FileMedium::open(path, Access::default())
         });
-        let drive = listed.unwrap().into_drive(Opening::default(), |media| media, |_| ()).unwrap();
+        let drive = listed.unwrap().into_drive(&Opening::default(), |media| media, |_| ()).unwrap();
         let health = crate::describe_status(drive.status(), &options.volume).health;
         let [problem] = health.problems.as_slice() else { panic!("{health:?}") };
         let expected = format!(

@@ -8,13 +8,13 @@ use status::Promise;
 
 use crate::engine::dies::witness::Witness;
 use crate::medium::MappedFile;
-use crate::{Access, BufferMemory, Drive, Medium, OpenError, Upgrade};
+use crate::{Access, BufferMemory, Drive, Medium, OpenError, UnlockingKey, Upgrade};
 
 /// Name of the write buffer in the folder of a volume.
 const NAME: &str = "write-buffer";
 
 /// Way in which a volume is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
     /// Way in which its dies are accessed.
     pub access: Access,
@@ -22,6 +22,8 @@ pub struct Opening {
     pub promise: Option<Promise>,
     /// Treatment of a volume of an earlier media format.
     pub upgrade: Upgrade,
+    /// Key of an encrypted volume.
+    pub key: Option<UnlockingKey>,
 }
 
 impl From<Access> for Opening {
@@ -71,12 +73,13 @@ pub(super) fn open_media(
     volume: &Path,
     (media, witness): ProvenMedia,
     promise: Promise,
-    upgrade: Upgrade,
+    Opening { upgrade, key, .. }: &Opening,
     see: impl FnOnce(&Arc<dyn BufferMemory>),
 ) -> Result<Drive, OpenError> {
     let memory = open_buffer(volume)?;
     see(&memory);
-    let drive = Drive::replay_buffer(media, witness, Some(&*memory), upgrade)?;
+    let memory_left = Some(&*memory);
+    let drive = Drive::replay_buffer(media, witness, memory_left, *upgrade, key.as_ref())?;
     drive.make_promise(promise);
     if promise == Promise::ServerDeath {
         if let Err(error) = drive.begin_buffer(memory) {
@@ -129,7 +132,7 @@ mod tests {
         format_as(FORMAT_VERSION_MIN, media, &shape, drive).unwrap();
         fs::remove_file(options.volume.join("dies.witness")).unwrap();
         let (access, upgrade) = (ACCESS, Upgrade::Later);
-        let opening = Opening { access, upgrade, promise: Some(Promise::Nothing) };
+        let opening = Opening { access, upgrade, promise: Some(Promise::Nothing), key: None };
         let drive = Drive::open_as(&options.volume, opening).unwrap();
         drive.write(0, &PAGE, Durability::Durable).unwrap();
         if is_closed {

@@ -36,6 +36,8 @@ struct OperationsFile {
     sanitize: Sanitize,
     exit_is_free: bool,
     keeps_blocks: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_crypto: bool,
     sanitizes_ended: u64,
     self_tests: Vec<FileSelfTest>,
 }
@@ -167,6 +169,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<PersistentStat
         },
         exit_is_free: file.exit_is_free,
         keeps_blocks: file.keeps_blocks,
+        is_crypto: file.is_crypto,
         sanitizes_ended: file.sanitizes_ended,
         self_tests: file.self_tests.into_iter().map(SelfTestResult::from).collect(),
     })
@@ -213,6 +216,7 @@ pub fn keep_operations(volume: &Path, kept: &PersistentState) -> Result<(), Open
         },
         exit_is_free: kept.exit_is_free,
         keeps_blocks: kept.keeps_blocks,
+        is_crypto: kept.is_crypto,
         sanitizes_ended: kept.sanitizes_ended,
         self_tests: kept.self_tests.iter().map(FileSelfTest::from).collect(),
     };
@@ -352,6 +356,7 @@ mod tests {
             holder: Some([3; 16]),
         };
         kept.keeps_blocks = true;
+        kept.is_crypto = true;
         kept.sanitize = SanitizeState::Running;
         let end = SelfTestEnd::Failed { namespace: 2, lba: 9 };
         let result =

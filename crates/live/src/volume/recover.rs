@@ -27,7 +27,7 @@ use crate::format::unit::Extent;
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
 use crate::volume::opening::view_buffer;
-use crate::{BufferMemory, FileMedium, Medium, OpenError};
+use crate::{BufferMemory, FileMedium, Medium, OpenError, UnlockingKey};
 
 /// Outcome of reading a page of a recovered drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,16 +54,20 @@ pub struct RecoveredVolume {
 
 impl RecoveredVolume {
     /// Opens the drive of a folder for reading, from a checkpoint by its number or else from the
-    /// newest that can be read.
+    /// newest that can be read; `key` is that of an encrypted volume.
     ///
     /// # Errors
-    /// Fails if there is no drive, it is in use, no die has a header, or no such checkpoint is
-    /// whole.
-    pub fn open(volume: &Path, checkpoint: Option<u64>) -> Result<Self, OpenError> {
+    /// Fails without that key, or if there is no drive, it is in use, no die has a header, or no such
+    /// checkpoint is whole.
+    pub fn open(
+        volume: &Path,
+        checkpoint: Option<u64>,
+        key: Option<&UnlockingKey>,
+    ) -> Result<Self, OpenError> {
         let (media, listing) = open_dies(volume, FileMedium::view)?;
         let witness = Some(FolderWitness::attached(volume));
         let buffer = view_buffer(volume)?;
-        let mut recovered = Self::open_proven(media, witness, Some(&*buffer), checkpoint)?;
+        let mut recovered = Self::open_proven(media, witness, Some(&*buffer), checkpoint, key)?;
         recovered.doubts.extend(listing.foreign());
         Ok(recovered)
     }
@@ -76,7 +80,7 @@ impl RecoveredVolume {
         media: Vec<Box<dyn Medium>>,
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
-        Self::open_proven(media, None, None, checkpoint)
+        Self::open_proven(media, None, None, checkpoint, None)
     }
 
     /// As [`RecoveredVolume::open_media`], with what the folder proves, and with what the death of
@@ -86,8 +90,10 @@ impl RecoveredVolume {
         witness: Option<Arc<dyn Witness>>,
         buffer: Option<&dyn BufferMemory>,
         checkpoint: Option<u64>,
+        key: Option<&UnlockingKey>,
     ) -> Result<Self, OpenError> {
         let GatheredDies { mut store, header, unused } = gather_all(media, witness)?;
+        store.unlock(&header, key)?;
         if let Some(buffer) = buffer {
             // One that does not count is as good as none, as after a power loss.
             let _ = take_up(&mut store, &header, buffer);
@@ -144,10 +150,10 @@ impl RecoveredVolume {
 
     /// Reads a page; `page` is zeroes unless its contents were read.
     pub fn read(&self, index: u32, page: &mut [u8; PAGE_BYTES]) -> RecoveredPage {
-        let lpn = Lpn(index);
+        let (lpn, keys) = (Lpn(index), self.store.keys());
         if let Some((extent, payload)) = self.pending.get(&index) {
-            let expanded = compress::expand(extent.codec, payload, page);
-            return expanded.map_or(RecoveredPage::Lost, |()| RecoveredPage::Read);
+            let unpacked = compress::unpack(keys.as_deref(), extent, payload, page);
+            return unpacked.map_or(RecoveredPage::Lost, |()| RecoveredPage::Read);
         }
         if !self.is_stored(lpn) {
             page.fill(0);
@@ -155,9 +161,10 @@ impl RecoveredVolume {
         }
         let found = self.core.locate(lpn).stored().and_then(|it| self.store.find_extent(it));
         let found = found.filter(|(extent, _)| extent.lpn == lpn);
-        let expand =
-            |(extent, payload): (Extent, Vec<u8>)| compress::expand(extent.codec, &payload, page);
-        if found.and_then(expand).is_some() {
+        let unpack = |(extent, payload): (Extent, Vec<u8>)| {
+            compress::unpack(keys.as_deref(), &extent, &payload, page)
+        };
+        if found.and_then(unpack).is_some() {
             RecoveredPage::Read
         } else {
             page.fill(0);

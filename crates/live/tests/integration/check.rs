@@ -69,7 +69,7 @@ fn what_rots_on_one_die_is_found_and_written_again() {
     assert!(report.findings.iter().all(|it| it.die == Some(1)));
     assert!(report.findings.iter().any(|it| it.row.is_some()));
     assert!(report.findings.is_sorted());
-    repair(&options.volume, |_, _| ()).unwrap();
+    repair(&options.volume, None, |_, _| ()).unwrap();
     assert_eq!(checked(&options).findings, []);
     assert!(read(&options) == contents());
 }
@@ -83,7 +83,7 @@ fn what_rots_without_parity_is_named_by_its_sectors() {
     let lost: Vec<u64> = report.findings.iter().filter_map(|finding| finding.lba).collect();
     assert!(!lost.is_empty(), "{report:?}");
     // What can be read in spoiled units is moved; nothing gives the rest back.
-    repair(&options.volume, |_, _| ()).unwrap();
+    repair(&options.volume, None, |_, _| ()).unwrap();
     let report = checked(&options);
     assert_eq!(report.repairable(), 0, "{report:?}");
     assert_eq!(report.findings.iter().filter_map(|it| it.lba).collect::<Vec<_>>(), lost);
@@ -112,7 +112,7 @@ fn headers_checkpoints_and_journals_are_checked_copy_by_copy() {
     let kinds: Vec<Kind> = report.findings.iter().map(|finding| finding.kind).collect();
     assert!(kinds.contains(&Kind::Header) && kinds.contains(&Kind::Journal), "{report:?}");
     assert!(report.findings.iter().all(|finding| finding.remedy == Remedy::Repair));
-    repair(&options.volume, |_, _| ()).unwrap();
+    repair(&options.volume, None, |_, _| ()).unwrap();
     assert_eq!(checked(&options).findings, []);
     assert!(read(&options) == contents());
 }

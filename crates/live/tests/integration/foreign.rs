@@ -77,7 +77,7 @@ fn paths_that_all_lead_to_another_volume_are_refused_with_both_ids() {
     let refusals = [
         Drive::open(&own.volume).map(drop).unwrap_err(),
         inspect(&own.volume).map(drop).unwrap_err(),
-        live::RecoveredVolume::open(&own.volume, None).map(drop).unwrap_err(),
+        live::RecoveredVolume::open(&own.volume, None, None).map(drop).unwrap_err(),
     ];
     for refused in refusals {
         let text = refused.to_string();

@@ -147,7 +147,7 @@ fn whatever_only_looks_at_a_kept_image_finds_all_and_changes_no_byte() {
         let report = check::check(&image.volume, |_, _| ()).unwrap();
         assert!(report.is_clean(), "{:?}", report.findings);
         assert_eq!(inspect(&image.volume).unwrap().pages_lost.unwrap_or(0), 0);
-        let recovered = RecoveredVolume::open(&image.volume, None).unwrap();
+        let recovered = RecoveredVolume::open(&image.volume, None, None).unwrap();
         assert_eq!(recovered.doubts(), [] as [&str; 0]);
         assert!(image.read(&recovered) == image.contents, "{kept:?}");
         assert!(image.files() == before, "{kept:?} was changed");
@@ -163,7 +163,7 @@ fn a_volume_that_is_opened_without_an_upgrade_keeps_its_format() {
         let before = image.formats();
         let later = Opening { upgrade: Upgrade::Later, ..Opening::default() };
         for _ in 0..2 {
-            let drive = Drive::open_as(&image.volume, later).unwrap();
+            let drive = Drive::open_as(&image.volume, later.clone()).unwrap();
             assert!(image.read(&drive) == image.contents, "{kept:?}");
             drive.scrub(true).unwrap();
             drive.close().unwrap();

@@ -9,6 +9,7 @@ mod check;
 mod copies;
 mod crossed;
 mod damage;
+mod encryption;
 mod exhaustive;
 mod fault_injection;
 mod folder_bits;

@@ -136,7 +136,7 @@ fn two_dies_that_were_each_written_without_the_other_are_refused_together() {
     }
     let refused = Drive::open(&options.volume).unwrap_err().to_string();
     assert!(refused.contains("were each written without the other"), "{refused}");
-    let recovered = RecoveredVolume::open(&options.volume, None).unwrap();
+    let recovered = RecoveredVolume::open(&options.volume, None, None).unwrap();
     assert!(!recovered.doubts().is_empty());
     drop(recovered);
     // One of them is given up.
@@ -329,7 +329,7 @@ fn what_is_recovered_without_two_dies_may_be_older_than_what_was_written_last() 
         for die in &options.dies[1..3] {
             fs::rename(die, aside(die)).unwrap();
         }
-        let recovered = RecoveredVolume::open(&options.volume, None).unwrap();
+        let recovered = RecoveredVolume::open(&options.volume, None, None).unwrap();
         let doubts = recovered.doubts().join("; ");
         assert!(doubts.contains("2 of 4 dies are missing"), "{doubts}");
     }

@@ -67,7 +67,7 @@ fn lose_headers(die: &Path) {
 
 /// Pages that are not as they were written last, each with what it is.
 fn missing(volume: &Path) -> Vec<(u32, RecoveredPage)> {
-    let recovered = RecoveredVolume::open(volume, None).expect("something is left");
+    let recovered = RecoveredVolume::open(volume, None, None).expect("something is left");
     assert!(!recovered.doubts().is_empty(), "any page may be older than the last write");
     let read = |page: u32| {
         let mut found = [0; 4096];
@@ -118,7 +118,7 @@ fn a_volume_whose_dies_are_short_or_lack_the_headers_at_their_beginning_opens_wi
                 let report = check(&options.volume, |_, _| ()).unwrap();
                 let is_header = |it: &Finding| it.kind == Kind::Header;
                 assert!(report.findings.iter().all(is_header), "{case}: {:?}", report.findings);
-                let recovered = RecoveredVolume::open(&options.volume, None).unwrap();
+                let recovered = RecoveredVolume::open(&options.volume, None, None).unwrap();
                 assert_eq!(recovered.doubts(), [] as [&str; 0], "{case}");
                 drop(recovered);
                 let is_same = options.dies.iter().zip(&before);

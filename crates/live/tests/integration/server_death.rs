@@ -120,7 +120,7 @@ fn what_the_buffer_holds_is_recovered_for_reading_too() {
     fill(&drive, 3, 8);
     drop(drive);
     let before = std::fs::read(volume.buffer()).unwrap();
-    let recovered = RecoveredVolume::open(&volume.path(), None).unwrap();
+    let recovered = RecoveredVolume::open(&volume.path(), None, None).unwrap();
     let mut page = [0; PAGE_BYTES];
     recovered.read(3, &mut page);
     assert_eq!(page, [8; PAGE_BYTES]);

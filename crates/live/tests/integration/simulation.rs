@@ -1,6 +1,6 @@
 //! Crashes at every moment, and what must survive them.
 
-use live::simulation::{Tally, simulate, simulate_deaths};
+use live::simulation::{Tally, simulate, simulate_deaths, simulate_encrypted};
 
 /// Operations of each seed.
 const OPERATIONS: u64 = 2000;
@@ -63,4 +63,20 @@ fn the_death_of_a_server_loses_nothing_that_was_acknowledged() {
     }
     assert!(tally.deaths > 1000 && tally.crashes > 500, "{tally:?}");
     assert!(tally.crashes_in_recovery > 50 && tally.reformatted > 50, "{tally:?}");
+}
+
+#[test]
+fn no_crash_breaks_a_promise_of_an_encrypted_drive() {
+    let mut tally = Tally::default();
+    for seed in 0..60 {
+        match simulate_encrypted(seed, OPERATIONS) {
+            Ok(done) => tally += done,
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    assert!(tally.crashes > 100 && tally.pages_relocated > 1000, "{tally:?}");
+    assert!(
+        tally.deaths > 50 && tally.reformatted > 20 && tally.saved_bytes > 1 << 20,
+        "{tally:?}"
+    );
 }

@@ -120,7 +120,7 @@ fn the_stale_half_of_a_mirror_is_not_served_as_if_it_were_current() {
             let same = |error: OpenError| assert_eq!(error.to_string(), told, "{harm}");
             same(check::check(&options.volume, |_, _| ()).unwrap_err());
             same(inspect(&options.volume).unwrap_err());
-            let recovered = RecoveredVolume::open(&options.volume, None).unwrap();
+            let recovered = RecoveredVolume::open(&options.volume, None, None).unwrap();
             assert!(!recovered.doubts().is_empty(), "a copy may be older than what was flushed");
         }
     }

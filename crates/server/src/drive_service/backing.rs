@@ -49,6 +49,10 @@ impl Backing for DriveService {
         }
     }
 
+    fn erases_keys(&self) -> bool {
+        self.subject.volume().is_some_and(|volume| volume.drive.is_encrypted())
+    }
+
     fn verify(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
         let Some(volume) = self.subject.volume() else { return Ok(()) };
         // A scrub that is running verifies everything, too.

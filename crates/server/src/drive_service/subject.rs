@@ -121,6 +121,7 @@ fn of_memory(drive: String, device: &MemoryDevice) -> Status {
             is_protected: false,
             is_compressed: false,
             compression: Compression::None,
+            is_encrypted: false,
             superblocks: 0,
             superblock_bytes: 0,
             journal_bytes: 0,

@@ -19,6 +19,7 @@ pub(crate) fn status() -> Status {
         is_protected: true,
         is_compressed: false,
         compression: Compression::None,
+        is_encrypted: false,
         superblocks: 100,
         superblock_bytes: 1 << 20,
         journal_bytes: 1 << 20,

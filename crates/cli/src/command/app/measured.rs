@@ -21,7 +21,7 @@ use server::recording::{RecordedDevice, RecordingFile};
 use server::signals::Signal;
 
 use super::{Origin, Point, predicted};
-use crate::args::App;
+use crate::args::{App, KeyArgs};
 use crate::benchmark::{self, Ran};
 use crate::command::record::RecordedDrive;
 use crate::front_end;
@@ -63,7 +63,7 @@ pub(super) fn on_live(
     let memory = args.memory.filter(|_| volume.is_none());
     let mut shell = CleanupShell::new()?;
     let scratch = scratch(&mut shell)?;
-    let opened = RecordedDrive::open(volume, memory, &args.timing)?;
+    let opened = RecordedDrive::open(volume, memory, &args.timing, &KeyArgs::default())?;
     let switch = Arc::<RecorderSwitch>::default();
     let exports = opened.exports()?.recorded(Arc::<RecorderSwitch>::clone(&switch));
     let making = if args.mkfs || memory.is_some() { Making::Ext4 } else { Making::Kept };

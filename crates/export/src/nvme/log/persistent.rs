@@ -113,7 +113,8 @@ fn described(context: &Context<'_>, event: &DriveEvent) -> (u8, Vec<u8>) {
         EventKind::FormatEnded => (kind::FORMAT_ENDED, vec![0; 12]),
         EventKind::SanitizeBegan => {
             let mut it = Structure::new(12);
-            it.put_u32(0, super::super::identify::SANITIZE_CAPABILITIES);
+            let operations = context.drive.operations();
+            it.put_u32(0, super::super::identify::sanitize_capabilities(operations));
             (kind::SANITIZE_BEGAN, it.into_bytes())
         }
         EventKind::SanitizeEnded => (kind::SANITIZE_ENDED, vec![0; 8]),

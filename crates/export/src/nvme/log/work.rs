@@ -65,10 +65,11 @@ fn put_result(it: &mut Structure, at: usize, result: &SelfTestResult) {
     }
 }
 
-/// Dword 10 of a Sanitize command that asks for a block erase; bit 3 where the exit is free, bit 9
-/// where blocks were to stay allocated.
+/// Dword 10 of a Sanitize command that asks for a block erase or a crypto erase; bit 3 where the
+/// exit is free, bit 9 where blocks were to stay allocated.
 const fn sanitize_dword(status: &SanitizeStatus) -> u32 {
-    2 | (status.exit_is_free as u32) << 3 | (status.keeps_blocks as u32) << 9
+    let action = if status.is_crypto { 4 } else { 2 };
+    action | (status.exit_is_free as u32) << 3 | (status.keeps_blocks as u32) << 9
 }
 
 /// Sanitize Status log.

@@ -91,7 +91,8 @@ pub(crate) fn write(header: &mut Header, dies: &Dies) -> Result<(), (usize, io::
         let is_joining = |die| copy == 1 && were_lost.has(die);
         let is_last = copy == copies || mutants::is(Mutant::EndHeaderEarly);
         let shared = |die| is_joining(die).then(|| lost_since[die]);
-        write_copy(header, dies, &order, shared, is_last && header.has_end_copy())?;
+        let with_end = is_last && header.has_end_copy() && !mutants::is(Mutant::FormerKeyKept);
+        write_copy(header, dies, &order, shared, with_end)?;
         // The second copy can say that every die has the first one.
         header.version_everywhere = header.version;
     }

@@ -16,6 +16,7 @@ use status::{Member, StaleStart};
 
 use crate::engine::core::bad_places::BadPlace;
 use crate::format::header::Header;
+use crate::format::key_area::KeyArea;
 use crate::format::page_set::PageSet;
 
 /// Proof of what the dies of a drive must hold, kept outside of them.
@@ -93,7 +94,8 @@ impl Proof {
         let header_crc = self.header.fingerprint();
         let gone = header.lost.iter().filter(|die| !self.header.lost.has(*die));
         self.departures.extend(gone.map(|die| Departure { die, header_crc }));
-        self.header = *header;
+        // The file that keeps it may leave copies behind, which no purge reaches.
+        self.header = Header { keys: KeyArea::default(), ..*header };
         // A die whose second copy is damaged still has the first one.
         self.header.version_everywhere = header.version.saturating_sub(1);
         if header.closing.checkpoint > 0 {

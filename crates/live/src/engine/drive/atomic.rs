@@ -15,7 +15,7 @@ use super::commit::BATCHES_RESERVED;
 use super::{Drive, parts};
 use crate::engine::core::Core;
 use crate::engine::log::journal::Scope;
-use crate::format::compress::{self, Scratch};
+use crate::format::compress::Scratch;
 use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::row::StoredPlace;
@@ -116,12 +116,12 @@ impl Drive {
     /// Places all pages, of which those in `merged` keep a part, or none where there is no space
     /// for them; then says which is the first.
     fn place_held(&self, core: &mut Core, pages: &Pages, merged: &[FoundPage]) -> Result<(), Lpn> {
-        let compression = self.store.layout.shape.compression;
-        let mut scratch = compress::scratch(compression, pages.len());
+        // The keys do not change while the core is held.
+        let packing = self.store.packing();
+        let mut scratch = packing.scratch(pages.len());
         let mut scratch = Scratch(&mut scratch);
         let pages = pages.iter();
-        let packed = pages
-            .map(|(lpn, page)| compress::pack(compression, Lpn(*lpn), &page[..], &mut scratch));
+        let packed = pages.map(|(lpn, page)| packing.pack(Lpn(*lpn), &page[..], &mut scratch));
         let packed: Vec<Page<'_>> = packed.collect();
         if let (Some(_), Some(page)) = (core.wait(&packed), packed.first()) {
             return Err(page.lpn);

@@ -10,8 +10,10 @@ use crate::engine::dies::header_copies;
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
-use crate::format::header::{Closing, FORMAT_VERSION, Header};
+use crate::format::header::{Closing, FORMAT_VERSION, FORMAT_VERSION_ENCRYPTED, Header};
+use crate::format::key_area::{Cost, KeyArea};
 use crate::format::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES, SUPERBLOCK_PAGES_MAX};
+use crate::format::media_keys::{MediaKeys, UnlockingKey};
 use crate::format::position::Position;
 use crate::{Medium, OpenError, Shape};
 
@@ -199,9 +201,32 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
     format_as(FORMAT_VERSION, media, shape, drive)
 }
 
+/// As [`format()`], of an encrypted drive, which opens with that key alone.
+///
+/// # Errors
+/// As [`format()`].
+pub fn format_encrypted(
+    media: Vec<Box<dyn Medium>>,
+    shape: &Shape,
+    drive: u64,
+    unlocking: &UnlockingKey,
+) -> Result<(), OpenError> {
+    let keys = MediaKeys::generate(unlocking, Cost::USUAL, drive).wrapped();
+    format_with((FORMAT_VERSION_ENCRYPTED, keys), media, shape, drive)
+}
+
 /// As [`format()`], in an earlier format that is still read.
 pub(crate) fn format_as(
     version: u32,
+    media: Vec<Box<dyn Medium>>,
+    shape: &Shape,
+    drive: u64,
+) -> Result<(), OpenError> {
+    format_with((version, KeyArea::default()), media, shape, drive)
+}
+
+fn format_with(
+    (version, keys): (u32, KeyArea),
     media: Vec<Box<dyn Medium>>,
     shape: &Shape,
     drive: u64,
@@ -254,6 +279,7 @@ pub(crate) fn format_as(
         left_out: DieSet::default(),
         unsafe_shutdowns: 0,
         closing: Closing { checkpoint: summary.number, journal: summary.journal },
+        keys,
     };
     header_copies::write(&mut header, &store.dies)
         .map_err(|(_, error)| failed("writing a header")(error))

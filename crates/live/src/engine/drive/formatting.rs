@@ -22,6 +22,7 @@ use crate::engine::drive::creation::Capacity;
 use crate::engine::log::journal::Scope;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
+use crate::format::media_keys::MediaKeys;
 use crate::lock::lock;
 use crate::{OpenError, Shape};
 
@@ -207,12 +208,30 @@ impl Drive {
         if pages_stored_max < pages_logical { " for a volume that is no longer thin" } else { "" }
     }
 
-    /// Forgets what is stored, durably, in both checkpoints too.
+    /// Forgets what is stored, durably, in both checkpoints too, and with it the keys that it was
+    /// encrypted with.
     fn forget_all(&self) -> Result<(), DeviceError> {
+        if self.store.keys().is_some_and(|keys| !keys.has_room()) {
+            // Purges were cut off before they dropped a key, again and again.
+            self.forget_stored(None)?;
+            self.drop_former_keys()?;
+        }
+        let next = self.add_key()?;
+        self.forget_stored(next)?;
+        self.drop_former_keys()
+    }
+
+    /// Forgets what is stored, durably; pages are encrypted with `next` from then on.
+    fn forget_stored(&self, next: Option<MediaKeys>) -> Result<(), DeviceError> {
         {
             // What is written together waits for its batch of the journal.
             let _journal = self.journal()?;
-            self.still()?.forget_all();
+            let mut core = self.still()?;
+            core.forget_all();
+            if let Some(next) = next {
+                core.key = next.current();
+                self.store.change_keys(next);
+            }
         }
         self.commit(Scope::Everything)?;
         self.checkpoint()?;

@@ -108,7 +108,7 @@ impl Drive {
                 PageLocation::Nowhere => page.fill(0),
                 PageLocation::Open(StoredPlace { ppn, .. }) => {
                     let (extent, payload) = core.open_extent(ppn);
-                    note(&mut answers[*read], open_page(*lpn, extent, payload, page));
+                    note(&mut answers[*read], self.open_page(*lpn, extent, payload, page));
                 }
                 PageLocation::Stored(_) => {}
             }
@@ -136,9 +136,12 @@ impl Drive {
     ) {
         let mut pages: Vec<_> = stored.iter_mut().map(|wanted| &mut *wanted.page).collect();
         let extents = self.store.read_runs(runs, &mut pages);
+        let keys = self.store.keys();
         for (PageRead { lpn, page, read }, extent) in stored.iter_mut().zip(extents) {
-            let is_right = |extent: Extent| extent.lpn == *lpn && extent.codec == Codec::Raw;
-            if !extent.is_some_and(is_right) {
+            let extent = extent.filter(|extent| extent.lpn == *lpn);
+            let unpacked =
+                extent.and_then(|extent| compress::unpack_in_place(keys.as_deref(), &extent, page));
+            if unpacked.is_none() {
                 note(&mut answers[*read], self.read_again(*lpn, page));
             }
         }
@@ -157,12 +160,24 @@ impl Drive {
                 let is_it = |extent: &Extent| extent.lpn == *lpn && extent.codec != Codec::Lost;
                 let extent = found.next().flatten().filter(|(extent, _)| is_it(extent));
                 let done = match extent {
-                    Some((extent, payload)) => open_page(*lpn, extent, payload, page),
+                    Some((extent, payload)) => self.open_page(*lpn, extent, payload, page),
                     None => self.read_again(*lpn, page),
                 };
                 note(&mut answers[*read], done);
             }
         }
+    }
+
+    fn open_page(
+        &self,
+        lpn: Lpn,
+        extent: Extent,
+        payload: &[u8],
+        page: &mut PageBytes,
+    ) -> Result<(), DeviceError> {
+        let keys = self.store.keys();
+        let unpacked = compress::unpack(keys.as_deref(), &extent, payload, page);
+        unpacked.ok_or_else(|| unreadable(lpn))
     }
 
     /// Reads one page by itself, from its stripe if its place does not give it back.
@@ -188,7 +203,7 @@ impl Drive {
                     let (extent, payload) = core.open_extent(stored.ppn);
                     is_lost = extent.codec == Codec::Lost;
                     if !is_lost {
-                        return open_page(lpn, extent, payload, page).map(|()| Some(stored));
+                        return self.open_page(lpn, extent, payload, page).map(|()| Some(stored));
                     }
                 }
                 located
@@ -209,7 +224,7 @@ impl Drive {
                     {
                         self.store.note_reconstructed(stored, fault);
                     }
-                    return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
+                    return self.open_page(lpn, extent, &payload, page).map(|()| Some(stored));
                 }
             }
             // It is lost if it cannot be read between two looks at which all dies respond.
@@ -238,13 +253,4 @@ fn note(answer: &mut Result<(), DeviceError>, done: Result<(), DeviceError>) {
     if answer.is_ok() {
         *answer = done;
     }
-}
-
-fn open_page(
-    lpn: Lpn,
-    extent: Extent,
-    payload: &[u8],
-    page: &mut PageBytes,
-) -> Result<(), DeviceError> {
-    compress::expand(extent.codec, payload, page).ok_or_else(|| unreadable(lpn))
 }

@@ -6,7 +6,7 @@ use ftl::Lpn;
 use super::{Drive, Part, parts};
 use crate::engine::core::{TRIMS_MAX, Wait};
 use crate::engine::log::journal::Scope;
-use crate::format::compress::{self, Scratch};
+use crate::format::compress::Scratch;
 use crate::format::journal::Trim;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::unit::Page;
@@ -49,21 +49,33 @@ impl Drive {
 
     /// Writes whole pages, at most [`PAGES_AT_ONCE`], from `first` on.
     fn write_pages(&self, first: Lpn, bytes: &[u8]) -> Result<(), DeviceError> {
-        let compression = self.store.layout.shape.compression;
-        let pages = bytes.as_chunks::<PAGE_BYTES>().0;
-        let mut scratch = compress::scratch(compression, pages.len());
-        let mut scratch = Scratch(&mut scratch);
-        let pages = (first.0..).map(Lpn).zip(pages);
-        let packed = pages.map(|(lpn, page)| compress::pack(compression, lpn, page, &mut scratch));
-        self.place_all(&packed.collect::<Vec<Page<'_>>>())
+        let mut rest = bytes.as_chunks::<PAGE_BYTES>().0;
+        let mut first = first;
+        while !rest.is_empty() {
+            let packing = self.store.packing();
+            let mut scratch = packing.scratch(rest.len());
+            let mut scratch = Scratch(&mut scratch);
+            let pages = (first.0..).map(Lpn).zip(rest);
+            let packed = pages.map(|(lpn, page)| packing.pack(lpn, page, &mut scratch));
+            let placed = self.place_all(&packed.collect::<Vec<Page<'_>>>())?;
+            // A purge may have changed the key meanwhile.
+            rest = &rest[placed..];
+            first.0 += u32::try_from(placed).expect("pages of a drive");
+        }
+        Ok(())
     }
 
-    /// Gives pages their places, and relocation its turn whenever it has to come first.
-    fn place_all(&self, pages: &[Page<'_>]) -> Result<(), DeviceError> {
+    /// Gives pages their places, and relocation its turn whenever it has to come first. Returns how
+    /// many of them have one: not all where they are encrypted with a key that is none any more.
+    fn place_all(&self, pages: &[Page<'_>]) -> Result<usize, DeviceError> {
         let mut rest = pages;
-        let (mut is_due, mut is_listing_due) = (false, false);
+        let (mut is_due, mut is_listing_due, mut is_late) = (false, false, false);
         while let Some(first) = rest.first() {
             let (placed, wait, is_relocation_due) = self.act(|core| {
+                if first.key != core.key {
+                    is_late = true;
+                    return (0, None, false);
+                }
                 let (placed, wait) = core.place_pages(rest);
                 is_due = self.is_checkpoint_due(core.seq);
                 is_listing_due = self.is_listing_due(core);
@@ -75,25 +87,32 @@ impl Drive {
                 self.relocate()?;
             }
             rest = &rest[placed..];
+            if is_late {
+                break;
+            }
         }
         if is_listing_due {
             self.list_rows_if_due()?;
         }
-        if is_due { self.keep_checkpoints() } else { Ok(()) }
+        if is_due {
+            self.keep_checkpoints()?;
+        }
+        Ok(pages.len() - rest.len())
     }
 
     /// Changes part of a page.
     fn change(&self, part: Part, change: impl Fn(&mut [u8])) -> Result<(), DeviceError> {
-        let compression = self.store.layout.shape.compression;
-        let mut scratch = compress::scratch(compression, 1);
         loop {
+            let packing = self.store.packing();
+            let mut scratch = packing.scratch(1);
             let mut page = [0; PAGE_BYTES];
             let located = self.read_page(part.lpn, &mut page)?;
             change(&mut page[part.from..part.from + part.length]);
-            let packed = compress::pack(compression, part.lpn, &page, &mut Scratch(&mut scratch));
+            let packed = packing.pack(part.lpn, &page, &mut Scratch(&mut scratch));
             let (is_placed, wait, is_relocation_due) = self.act(|core| {
                 // Another client may have written it meanwhile.
-                let is_current = core.locate(part.lpn).stored() == located;
+                let is_current =
+                    core.locate(part.lpn).stored() == located && packed.key == core.key;
                 let wait = core.wait(&[packed]);
                 let is_placed = is_current && wait.is_none();
                 if is_placed {

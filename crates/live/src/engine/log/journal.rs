@@ -27,7 +27,8 @@ use crate::engine::dies::medium_error;
 use crate::engine::store::Store;
 use crate::format::encoding::{U32, put_prefix};
 use crate::format::journal::{
-    HEAD_BYTES, HeadBytes, LOST, MAGIC, RELEASE, RangeRecord, TRIM, add_extent, link_to, seal_batch,
+    HEAD_BYTES, HeadBytes, JournaledExtent, LOST, MAGIC, RELEASE, RangeRecord, Record, TRIM,
+    add_extent, link_to, parse, seal_batch,
 };
 use crate::format::layout::{Layout, Place, REPLICAS};
 use crate::format::position::{Position, SECTOR_BYTES};
@@ -226,8 +227,33 @@ impl Journal {
         (at, &self.batch)
     }
 
+    /// Has the batch hold pages as clients wrote them, for the mutant that forgets to encrypt.
+    fn decrypt(&mut self, store: &Store) {
+        let Some(keys) = store.keys() else { return };
+        let mut records = Vec::new();
+        let body = self.batch.split_off(HEAD_BYTES);
+        parse(&body, 0, &store.layout, &mut records).expect("a batch that is written is whole");
+        let mut clear = body.clone();
+        for record in records {
+            let Record::Extent { journaled: JournaledExtent { extent, from, .. }, .. } = record
+            else {
+                continue;
+            };
+            let place = from..from + usize::from(extent.length);
+            let text = &mut clear[place.clone()];
+            if keys.decrypt(&extent, &body[place], text).is_some() {
+                let crc = crc32c::crc32c(text);
+                clear[from - 4..from].copy_from_slice(&crc.to_le_bytes());
+            }
+        }
+        self.batch.extend(clear);
+    }
+
     /// Writes the batch, and makes it durable. What it lists must be durable already.
     pub(crate) fn write(&mut self, store: &Store) -> Result<(), DeviceError> {
+        if mutants::is(Mutant::JournalInPlaintext) {
+            self.decrypt(store);
+        }
         let limit = self.tail + self.size;
         let (at, bytes) = self.finish(REPLICAS);
         let length = bytes.len() as u64;

@@ -232,12 +232,12 @@ fn recover(
         }
     }
     for (lpn, (extent, payload)) in &pending {
-        let Extent { codec, payload_crc, .. } = *extent;
+        let Extent { codec, key, payload_crc, .. } = *extent;
         if !core.ftl.can_write() {
             let what = "no superblock is left for what only the journal holds";
             return Err(damaged(what.to_owned()));
         }
-        core.place(&Page { lpn: Lpn(*lpn), codec, payload, payload_crc });
+        core.place(&Page { lpn: Lpn(*lpn), codec, key, payload, payload_crc });
         carry_out(&store, &mut core)?;
     }
     if is_full {

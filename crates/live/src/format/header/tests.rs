@@ -22,6 +22,7 @@ fn header() -> Header {
         left_out: DieSet::default(),
         unsafe_shutdowns: 1,
         closing: Closing { checkpoint: 4, journal: Position { at: 4096, number: 8, link: 0x55 } },
+        keys: KeyArea::default(),
     }
 }
 
@@ -67,10 +68,10 @@ fn a_torn_header_is_none_rather_than_a_wrong_one() {
 #[test]
 fn another_format_is_told_by_its_version_and_nothing_else_of_it_is_looked_at() {
     let later = parsed(|it| {
-        it.format = 6.into();
+        it.format = 7.into();
         it.dies = u32::MAX.into();
     });
-    assert_eq!(later, Err(Unfit::Version(6)));
+    assert_eq!(later, Err(Unfit::Version(7)));
     let foreign = parsed(|it| it.magic[0] = b'F');
     assert_eq!(foreign, Ok(None), "another program's");
 }

@@ -13,6 +13,7 @@ fn extent(lpn: u32, payload: &[u8]) -> Extent {
     Extent {
         lpn: Lpn(lpn),
         codec: Codec::Lz4,
+        key: 0,
         length: u16::try_from(payload.len()).unwrap(),
         seq: 50,
         payload_crc: crc32c::crc32c(payload),

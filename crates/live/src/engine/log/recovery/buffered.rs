@@ -20,7 +20,7 @@ use crate::format::header::{FORMAT_VERSION, Header};
 use crate::format::journal::{self, RangeRecord, TRIM, Trim, add_extent};
 use crate::format::write_buffer::Record;
 use crate::mutants::{self, Mutant};
-use crate::{BufferMemory, Medium, OpenError};
+use crate::{BufferMemory, Medium, OpenError, UnlockingKey};
 
 /// Treatment of a drive of an earlier format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Drive {
         media: Vec<Box<dyn Medium>>,
         witness: Option<Arc<dyn Witness>>,
     ) -> Result<Self, OpenError> {
-        Self::replay_buffer(media, witness, None, Upgrade::Now)
+        Self::replay_buffer(media, witness, None, Upgrade::Now, None)
     }
 
     /// As [`Drive::open_media`], with a write buffer: what the death of a server left there is
@@ -66,7 +66,19 @@ impl Drive {
         media: Vec<Box<dyn Medium>>,
         memory: Option<Arc<dyn BufferMemory>>,
     ) -> Result<Self, OpenError> {
-        let drive = Self::replay_buffer(media, None, memory.as_deref(), Upgrade::Now)?;
+        Self::open_unlocked(media, memory, None)
+    }
+
+    /// As [`Drive::open_with_buffer`], of a drive that is encrypted if a key is given.
+    ///
+    /// # Errors
+    /// As [`Drive::open_with_buffer`], and [`OpenError::Locked`] unless it is the key.
+    pub fn open_unlocked(
+        media: Vec<Box<dyn Medium>>,
+        memory: Option<Arc<dyn BufferMemory>>,
+        key: Option<&UnlockingKey>,
+    ) -> Result<Self, OpenError> {
+        let drive = Self::replay_buffer(media, None, memory.as_deref(), Upgrade::Now, key)?;
         if let Some(memory) = memory {
             drive.make_promise(Promise::ServerDeath);
             drive.begin_buffer(memory).map_err(|source| {
@@ -76,17 +88,20 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Opens a drive with what is left in its write buffer, and begins no new one.
+    /// Opens a drive with what is left in its write buffer, and begins no new one. `key` is that of
+    /// an encrypted drive.
     pub(crate) fn replay_buffer(
         media: Vec<Box<dyn Medium>>,
         witness: Option<Arc<dyn Witness>>,
         memory: Option<&dyn BufferMemory>,
         upgrade: Upgrade,
+        key: Option<&UnlockingKey>,
     ) -> Result<Self, OpenError> {
         let GatheredDies { mut store, header, mut unused } = gather_proven(media, witness)?;
+        store.unlock(&header, key)?;
         let mut ignored = memory.and_then(|memory| take_up(&mut store, &header, memory));
         let format = match upgrade {
-            Upgrade::Now => FORMAT_VERSION,
+            Upgrade::Now => FORMAT_VERSION.max(header.format),
             Upgrade::Later => header.format,
         };
         let (mut drive, outdated) = open(store, header, &mut ignored, format)?;

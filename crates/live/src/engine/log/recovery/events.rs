@@ -227,7 +227,7 @@ mod tests {
     };
 
     fn extent(lpn: u32, seq: u64) -> Extent {
-        Extent { lpn: Lpn(lpn), codec: Codec::Lz4, length: 500, seq, payload_crc: 0 }
+        Extent { lpn: Lpn(lpn), codec: Codec::Lz4, key: 0, length: 500, seq, payload_crc: 0 }
     }
 
     fn any_order() -> impl Strategy<Value = u64> {
