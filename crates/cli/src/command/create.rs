@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result};
 use blockio::text;
 use lab::{Error, Kind};
 use live::{
-    Compression, Contents, CreateOptions, Namespaces, Preallocation, SpaceTaken, VolumeOptions,
-    create_while, host_shortages, keep_promise,
+    Compression, Contents, CreateOptions, Namespaces, Preallocation, SpaceTaken, UnlockingKey,
+    VolumeOptions, create_while, host_shortages, keep_promise,
 };
 use real::guard;
 use server::signals::{self, Signal};
@@ -50,11 +50,6 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     options.check().with_context(|| Input(attempted()))?;
     let namespaces = Namespaces::laid_out(&args.export, args.size);
     let namespaces = namespaces.with_context(|| Input(attempted()))?;
-    let key = args.key.key()?;
-    if key.is_some() && !args.encrypt {
-        let text = "a key was given, and --encrypt was not";
-        return Err(Error::new(Kind::Input, text).hint("add --encrypt").into());
-    }
     let volume_options = VolumeOptions {
         name: args.name.clone(),
         preallocation: if args.sparse { Preallocation::Off } else { Preallocation::Full },
@@ -62,7 +57,7 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         rated_cycles: args.rated_cycles,
         namespaces,
         contents: Contents::lost_if(args.destroy),
-        key,
+        key: key(args)?,
     };
     for path in args.dies.iter().chain(&args.hot_spares) {
         guard::check_unused(path).with_context(attempted)?;
@@ -87,6 +82,16 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     }
     output::data(&shown.to_string())?;
     Ok(Ending::Done)
+}
+
+/// The key of a volume that is to be encrypted.
+fn key(args: &Create) -> Result<Option<UnlockingKey>> {
+    let key = args.key.key()?;
+    if key.is_some() && !args.encrypt {
+        let text = "a key was given, and --encrypt was not";
+        return Err(Error::new(Kind::Input, text).hint("add --encrypt").into());
+    }
+    Ok(key)
 }
 
 /// Says what space the files of all dies and hot spares take; none where there are only block

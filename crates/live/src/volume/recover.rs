@@ -57,8 +57,8 @@ impl RecoveredVolume {
     /// newest that can be read; `key` is that of an encrypted volume.
     ///
     /// # Errors
-    /// Fails without that key, or if there is no drive, it is in use, no die has a header, or no such
-    /// checkpoint is whole.
+    /// Fails without that key, or if there is no drive, it is in use, no die has a header, or no
+    /// such checkpoint is whole.
     pub fn open(
         volume: &Path,
         checkpoint: Option<u64>,
