@@ -404,10 +404,10 @@ fn keys_are_erased_where_there_are_some_and_nothing_else_is_claimed() {
     let rig = Operated::new();
     let (mut admin, mut host) = rig.queues();
     let sanitize = Order::new(0x84, 0, &[4]);
-    let format = Order::new(0x80, 1, &[2 << 9]);
+    let secure_format = Order::new(0x80, 1, &[2 << 9]);
     let told = admin.identify(1, 0).data;
     assert_eq!((told[328] & 1, told[524]), (0, 1 << 1));
-    assert_eq!((admin.run(&sanitize).status, admin.run(&format).status), (0x02, 0x02));
+    assert_eq!((admin.run(&sanitize).status, admin.run(&secure_format).status), (0x02, 0x02));
     rig.drive.is_encrypted.store(true, Ordering::SeqCst);
     let told = admin.identify(1, 0).data;
     assert_eq!((u32_at(&told, 328), told[524]), (0x6000_0003, 1 << 2 | 1 << 1));
@@ -418,8 +418,7 @@ fn keys_are_erased_where_there_are_some_and_nothing_else_is_claimed() {
     assert_eq!((u16_at(&log, 2), u32_at(&log, 4)), (0x101, 4), "done, crypto erase");
     assert!(rig.drive.kept.lock().unwrap().is_crypto, "it is known after a restart");
     write(&mut host, 1, 0, 7);
-    assert_eq!(admin.run(&format).status, 0);
-    rig.await_end();
+    assert_eq!(format(&rig, &mut admin, &secure_format).status, 0);
     assert!(rig.drive.events.lock().unwrap().iter().any(|it| it.text.contains("erasure of the")));
 }
 
