@@ -5,6 +5,7 @@
 //! ```text
 //!   format-N-closed    2+1 dies, two exported parts, closed twice
 //!   format-N-crashed   1+1 dies, Zstandard, whose last session was not closed
+//!   format-N-encrypted as the one before, with a key of 32 bytes of 7
 //!     volume.toml, dies.witness     files of the folder; `FOLDER` stands for the folder of dies
 //!     d0.img.zst, …                 the dies
 //!     contents.zst                  all that clients read
@@ -15,7 +16,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability, Namespaces};
+use live::{
+    Compression, CreateOptions, Device as _, Drive, Durability, Namespaces, Opening, UnlockingKey,
+    VolumeOptions, create,
+};
 
 const PAGE: u64 = 4096;
 const SIZE: Bytes = Bytes(1 << 20);
@@ -45,8 +49,9 @@ fn write(drive: &Drive, from: u64, until: u64, step: usize, round: u64) -> Resul
 }
 
 /// A session with writes, trims and checkpoints, all of which is flushed at its end.
-fn use_volume(volume: &Path, session: u64) -> Result<Drive, Failure> {
-    let drive = Drive::open(volume)?;
+fn use_volume(volume: &Path, session: u64, key: Option<&UnlockingKey>) -> Result<Drive, Failure> {
+    let opening = Opening { key: key.cloned(), ..Opening::default() };
+    let drive = Drive::open_as(volume, opening)?;
     for round in 0..3 {
         write(&drive, session * 10, 200, 3 + usize::try_from(round)?, session * 10 + round)?;
         drive.flush()?;
@@ -113,19 +118,23 @@ fn main() -> Result<(), Failure> {
     Drive::create(&closed)?.close()?;
     let sizes = [("first".to_owned(), Bytes(3 << 18)), ("second".to_owned(), Bytes(1 << 18))];
     Namespaces::laid_out(&sizes, SIZE)?.keep(&closed.volume)?;
-    use_volume(&closed.volume, 1)?.close()?;
-    let drive = use_volume(&closed.volume, 2)?;
+    use_volume(&closed.volume, 1, None)?.close()?;
+    let drive = use_volume(&closed.volume, 2, None)?;
     let read = contents(&drive)?;
     drive.close()?;
     keep(&closed, &read, &images, "closed")?;
 
-    let crashed = options(&folder.path().join("crashed"), 2, Compression::Zstd);
-    fs::create_dir_all(folder.path().join("crashed"))?;
-    Drive::create(&crashed)?.close()?;
-    use_volume(&crashed.volume, 1)?.close()?;
-    let drive = use_volume(&crashed.volume, 2)?;
-    let read = contents(&drive)?;
-    // What was flushed is on the dies, and no write buffer belongs to a copy of them.
-    drop(drive);
-    keep(&crashed, &read, &images, "crashed")
+    let key = UnlockingKey::of_bytes(&[7; 32])?;
+    for (name, key) in [("crashed", None), ("encrypted", Some(&key))] {
+        let crashed = options(&folder.path().join(name), 2, Compression::Zstd);
+        fs::create_dir_all(folder.path().join(name))?;
+        create(&crashed, &VolumeOptions { key: key.cloned(), ..VolumeOptions::default() })?;
+        use_volume(&crashed.volume, 1, key)?.close()?;
+        let drive = use_volume(&crashed.volume, 2, key)?;
+        let read = contents(&drive)?;
+        // What was flushed is on the dies, and no write buffer belongs to a copy of them.
+        drop(drive);
+        keep(&crashed, &read, &images, name)?;
+    }
+    Ok(())
 }

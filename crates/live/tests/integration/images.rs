@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use live::{
-    Device as _, Drive, Durability, Namespaces, Opening, RecoveredVolume, Upgrade, check, inspect,
+    Device as _, Drive, Durability, Namespaces, Opening, RecoveredVolume, UnlockingKey, Upgrade,
+    check, inspect,
 };
 use tempfile::TempDir;
 
@@ -19,6 +20,10 @@ struct Image {
     dies: Vec<PathBuf>,
     /// All that clients read of it.
     contents: Vec<u8>,
+    /// Format that it has once it was opened for writing.
+    format: u32,
+    /// Key of an encrypted one.
+    key: Option<UnlockingKey>,
 }
 
 impl Image {
@@ -42,7 +47,15 @@ impl Image {
             dies.push(die);
         }
         let contents = unpacked("contents.zst");
-        Self { folder, volume, dies, contents }
+        let is_encrypted = kept.to_string_lossy().ends_with("-encrypted");
+        let format = if is_encrypted { 6 } else { 5 };
+        let key = is_encrypted.then(|| UnlockingKey::of_bytes(&[7; 32]).expect("no text"));
+        Self { folder, volume, dies, contents, format, key }
+    }
+
+    fn open(&self, upgrade: Upgrade) -> Drive {
+        let opening = Opening { upgrade, key: self.key.clone(), ..Opening::default() };
+        Drive::open_as(&self.volume, opening).expect("nothing fails")
     }
 
     /// The bytes of every file but the write buffer.
@@ -76,7 +89,7 @@ impl Image {
     /// Opens it as a server does; it has all that it held, and takes writes.
     fn serve(&mut self) {
         for round in 0..3 {
-            let drive = Drive::open(&self.volume).expect("nothing fails");
+            let drive = self.open(Upgrade::Now);
             assert_eq!((drive.lost_dies(), drive.status().pages_lost), (vec![], Some(0)));
             assert!(self.read(&drive) == self.contents, "in round {round}");
             let written = [round; 4096];
@@ -107,12 +120,18 @@ fn every_kept_image_is_there_and_small() {
         .iter()
         .map(|image| image.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
-    let all = ["format-4-closed", "format-4-crashed", "format-5-closed", "format-5-crashed"];
+    let all = [
+        "format-4-closed",
+        "format-4-crashed",
+        "format-5-closed",
+        "format-5-crashed",
+        "format-6-encrypted",
+    ];
     assert_eq!(names, all);
     for image in images() {
         let files = fs::read_dir(&image).unwrap();
         let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
-        assert!(bytes < 100_000, "{image:?} has {bytes} bytes");
+        assert!(bytes < 120_000, "{image:?} has {bytes} bytes");
     }
 }
 
@@ -127,12 +146,12 @@ fn every_kept_image_opens_with_all_that_it_held_without_any_one_die_too() {
             "{kept:?}"
         );
         image.serve();
-        let new = vec![[Some(5); 3]; image.dies.len()];
+        let new = vec![[Some(image.format); 3]; image.dies.len()];
         assert_eq!(image.formats(), new, "{kept:?} is upgraded, with a header at each end");
         for die in 0..image.dies.len() {
             let image = Image::unpack(&kept);
             fs::remove_file(&image.dies[die]).unwrap();
-            let drive = Drive::open(&image.volume).unwrap();
+            let drive = image.open(Upgrade::Now);
             assert_eq!(drive.lost_dies(), [die]);
             assert!(image.read(&drive) == image.contents, "{kept:?} without die {die}");
         }
@@ -147,7 +166,7 @@ fn whatever_only_looks_at_a_kept_image_finds_all_and_changes_no_byte() {
         let report = check::check(&image.volume, |_, _| ()).unwrap();
         assert!(report.is_clean(), "{:?}", report.findings);
         assert_eq!(inspect(&image.volume).unwrap().pages_lost.unwrap_or(0), 0);
-        let recovered = RecoveredVolume::open(&image.volume, None, None).unwrap();
+        let recovered = RecoveredVolume::open(&image.volume, None, image.key.as_ref()).unwrap();
         assert_eq!(recovered.doubts(), [] as [&str; 0]);
         assert!(image.read(&recovered) == image.contents, "{kept:?}");
         assert!(image.files() == before, "{kept:?} was changed");
@@ -161,9 +180,8 @@ fn a_volume_that_is_opened_without_an_upgrade_keeps_its_format() {
     for kept in images() {
         let image = Image::unpack(&kept);
         let before = image.formats();
-        let later = Opening { upgrade: Upgrade::Later, ..Opening::default() };
         for _ in 0..2 {
-            let drive = Drive::open_as(&image.volume, later.clone()).unwrap();
+            let drive = image.open(Upgrade::Later);
             assert!(image.read(&drive) == image.contents, "{kept:?}");
             drive.scrub(true).unwrap();
             drive.close().unwrap();
