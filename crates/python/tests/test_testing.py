@@ -76,7 +76,8 @@ def test_wrong_arguments_are_named(served_volume, tmp_path):
     with pytest.raises(fg.Error, match="creating a volume.*--dies"):
         ServedVolume(dies=0, folder=tmp_path)
     with pytest.raises(fg.Error, match="(?s)serving a volume.*unknown field"):
-        with ServedVolume("64M", faults=[{"kind": "stall", "ms": 2}], folder=tmp_path):
+        unknown = {"kind": "stall", "after_ms": 1, "ms": 2}
+        with ServedVolume("64M", faults=[unknown], folder=tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
 
