@@ -53,9 +53,13 @@ impl Drive {
             return Err(DeviceError::Transient { reason }.into());
         }
         let keys = keys.rekeyed(unlocking, cost);
+        let former = lock(&self.header).keys;
         let written = self.replace_keys(|_| keys.wrapped());
         if written.is_ok() {
             self.store.change_keys(keys);
+        } else {
+            // Closing the drive writes headers that the former key opens.
+            lock(&self.header).keys = former;
         }
         self.is_purging.store(false, Ordering::Release);
         Ok(self.noting(written)?)
@@ -68,10 +72,18 @@ impl Drive {
         if mutants::is(Mutant::EpochReused) {
             return Ok(None);
         }
+        // One that failed to add a key would add another of the same epoch.
+        self.check_sound()?;
         let next = keys.with_another();
         let mut header = lock(&self.header);
+        let former = header.keys;
         header.keys = header.keys.with(next.wrapped_newest());
-        header_copies::write_to_all(&mut header, &self.store.dies)?;
+        let written = header_copies::write_to_all(&mut header, &self.store.dies);
+        if written.is_err() {
+            // Nothing is encrypted with the new key, and what closes the drive must not keep it.
+            header.keys = former;
+        }
+        written?;
         Ok(Some(next))
     }
 
