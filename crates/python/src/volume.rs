@@ -91,7 +91,7 @@ fn inject(folder: &Path, fault: Fault) -> Result<(), Error> {
         }
         done => done.map_err(|source| {
             let text = format!("injecting a fault into {}", folder.display());
-            let remedy = "the server has to be started with --fault-injection";
+            let remedy = "a server injects faults where it was started with --fault-injection";
             Error::new(Kind::Io, text).source(source).hint(remedy)
         }),
     }

@@ -258,7 +258,7 @@ impl Reservations {
         is_open || is_admitted || self.holds(host)
     }
 
-    /// Carries a command of a host out. Returns what other hosts are to be told.
+    /// Carries a command of a host out. Returns the notices for other hosts.
     ///
     /// # Errors
     /// Fails if registrations or the reservation do not admit it.
@@ -269,12 +269,12 @@ impl Reservations {
         keys: Keys,
     ) -> Result<Vec<Notification>, ReservationError> {
         let is_own = self.registrants.get(&host) == Some(&keys.current);
-        let told = match command {
+        let notices = match command {
             ReservationCommand::Register { action, ignores_key, persists } => {
                 let is_own = is_own || ignores_key && self.registrants.contains_key(&host);
-                let told = self.register(host, (action, is_own), keys.other)?;
+                let notices = self.register(host, (action, is_own), keys.other)?;
                 self.is_persistent = persists.unwrap_or(self.is_persistent);
-                told
+                notices
             }
             _ if !is_own => return Err(ReservationError::Conflict),
             ReservationCommand::Acquire(kind) => self.acquire(host, kind)?,
@@ -283,16 +283,16 @@ impl Reservations {
             ReservationCommand::Clear => {
                 self.reservation = None;
                 let registrants = std::mem::take(&mut self.registrants);
-                told(registrants.keys(), host, Notice::ReservationPreempted)
+                notices_to(registrants.keys(), host, Notice::ReservationPreempted)
             }
         };
         if !matches!(command, ReservationCommand::Acquire(_) | ReservationCommand::Release(_)) {
             self.generation = self.generation.wrapping_add(1);
         }
-        Ok(told)
+        Ok(notices)
     }
 
-    /// Removes a host that is no more. Returns what others are to be told.
+    /// Removes a host that is no more. Returns the notices for other hosts.
     pub(super) fn remove(&mut self, host: ReservingHost) -> Vec<Notification> {
         self.registrants.remove(&host);
         let Some(Reservation { kind, holder }) = self.reservation else { return Vec::new() };
@@ -304,7 +304,7 @@ impl Reservations {
             return Vec::new();
         }
         self.reservation = None;
-        self.told_of_release(host, kind)
+        self.release_notices(host, kind)
     }
 
     fn holds(&self, host: ReservingHost) -> bool {
@@ -385,11 +385,11 @@ impl Reservations {
             return Err(ReservationError::Conflict);
         }
         self.registrants.retain(|of, _| !preempted.contains(of));
-        let mut all = told(preempted.iter(), host, Notice::RegistrationPreempted);
+        let mut all = notices_to(preempted.iter(), host, Notice::RegistrationPreempted);
         if takes_over {
             self.hold(host, kind);
             if before.is_some_and(|it| it.kind != kind) {
-                all.extend(told(self.registrants.keys(), host, Notice::ReservationReleased));
+                all.extend(notices_to(self.registrants.keys(), host, Notice::ReservationReleased));
             }
         } else if self.registrants.is_empty() {
             self.reservation = None;
@@ -409,20 +409,20 @@ impl Reservations {
             return Err(ReservationError::Field);
         }
         self.reservation = None;
-        Ok(self.told_of_release(host, kind))
+        Ok(self.release_notices(host, kind))
     }
 
     /// Registrants learn that a reservation is gone which had admitted them.
-    fn told_of_release(&self, host: ReservingHost, kind: ReservationKind) -> Vec<Notification> {
+    fn release_notices(&self, host: ReservingHost, kind: ReservationKind) -> Vec<Notification> {
         if !kind.admits_registrants() {
             return Vec::new();
         }
-        told(self.registrants.keys(), host, Notice::ReservationReleased)
+        notices_to(self.registrants.keys(), host, Notice::ReservationReleased)
     }
 }
 
-/// A notice for each of some hosts but that of the command.
-fn told<'a>(
+/// Makes a notice for each of some hosts, but for the host of the command.
+fn notices_to<'a>(
     hosts: impl Iterator<Item = &'a ReservingHost>,
     but: ReservingHost,
     notice: Notice,

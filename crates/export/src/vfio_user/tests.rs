@@ -20,7 +20,7 @@ use device::{
 use proptest::prelude::*;
 
 use self::driver::{DATA, Driver, ENTRIES, MEMORY, MEMORY_BYTES, command, place, words};
-use self::host::{Data, Digests, Host, Inner, Order, io, u16_at};
+use self::host::{Data, Host, Inner, Order, io, u16_at};
 use self::laws::{AdminRequest, Answer, Subject, check};
 use super::message::code;
 use super::*;
@@ -178,19 +178,6 @@ fn reserve(driver: &mut Driver, opcode: u8, dword: u32, keys: [u64; 2]) -> u16 {
     driver.run(entry) & 0x7FF
 }
 
-/// The admin queue and an I/O queue of a host over NVMe/TCP.
-fn tcp_host(subsystem: &Arc<Subsystem>, identifier: u8) -> (Host<Inner>, Host<Inner>) {
-    let open = || {
-        let mut host = Host::open(Inner::new(subsystem), Digests::default(), 0);
-        host.identifier = [identifier; 16];
-        host
-    };
-    let (mut admin, mut queue) = (open(), open());
-    let controller = admin.begin(subsystem.nqn());
-    queue.begin_io((1, controller), subsystem.nqn(), true);
-    (admin, queue)
-}
-
 #[test]
 fn a_machine_and_two_hosts_over_tcp_contend_for_a_namespace() {
     const CONFLICT: u16 = 0x83;
@@ -202,7 +189,7 @@ fn a_machine_and_two_hosts_over_tcp_contend_for_a_namespace() {
     machine.with_pages(&mut with_data, (DATA, 16), 0);
     assert_eq!(machine.admin(&with_data).0, 0);
     let ((mut admin, mut first), (_admin, mut second)) =
-        (tcp_host(&rig.subsystem, 1), tcp_host(&rig.subsystem, 2));
+        (Host::queues(&rig.subsystem, [1; 16]), Host::queues(&rig.subsystem, [2; 16]));
     let run = |queue: &mut Host<Inner>, opcode, dword: u32, keys: [u64; 2]| {
         let data = keys.map(u64::to_le_bytes).concat();
         queue.run(&Order::new(opcode, 1, &[dword]).with(Data::Capsule(&data))).status
@@ -244,7 +231,7 @@ fn a_machine_and_two_hosts_over_tcp_contend_for_a_namespace() {
 fn a_machine_without_an_identifier_is_another_host_after_a_reset() {
     let rig = Rig::operated(Arc::default(), false);
     let mut machine = rig.driver();
-    let (_admin, mut host) = tcp_host(&rig.subsystem, 1);
+    let (_admin, mut host) = Host::queues(&rig.subsystem, [1; 16]);
     let read = |host: &mut Host<Inner>| host.run(&io(READ, 1, 0, 1).with(Data::In(512))).status;
     assert_eq!(reserve(&mut machine, 0x0D, 0, [0, 0xC]), 0);
     assert_eq!(reserve(&mut machine, 0x11, 2 << 8, [0xC, 0]), 0);

@@ -240,6 +240,21 @@ pub(crate) struct Host<W> {
     next_id: u16,
 }
 
+impl Host<Inner> {
+    /// The admin queue and an I/O queue of a host with this identifier.
+    pub(crate) fn queues(subsystem: &Arc<Subsystem>, identifier: [u8; 16]) -> (Self, Self) {
+        let open = || {
+            let mut host = Self::open(Inner::new(subsystem), Digests::default(), 0);
+            host.identifier = identifier;
+            host
+        };
+        let (mut admin, mut queue) = (open(), open());
+        let controller = admin.begin(subsystem.nqn());
+        queue.begin_io((1, controller), subsystem.nqn(), true);
+        (admin, queue)
+    }
+}
+
 impl<W: Wire> Host<W> {
     /// Initializes the connection.
     pub(crate) fn open(mut wire: W, digests: Digests, alignment: u8) -> Self {

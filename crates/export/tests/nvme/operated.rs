@@ -156,19 +156,6 @@ impl Operated {
         (host, controller)
     }
 
-    /// The queues of a host with this identifier.
-    pub(crate) fn queues_of(&self, identifier: [u8; 16]) -> (Host<Inner>, Host<Inner>) {
-        let open = || {
-            let mut host = Host::open(Inner::new(&self.subsystem), Digests::default(), 0);
-            host.identifier = identifier;
-            host
-        };
-        let (mut admin, mut io) = (open(), open());
-        let controller = admin.begin(self.subsystem.nqn());
-        io.begin_io((1, controller), self.subsystem.nqn(), true);
-        (admin, io)
-    }
-
     pub(crate) fn queues(&self) -> (Host<Inner>, Host<Inner>) {
         let (admin, controller) = self.admin();
         let mut io = Host::open(Inner::new(&self.subsystem), Digests::default(), 0);

@@ -30,7 +30,7 @@ struct Contender {
 
 impl Contender {
     fn new(rig: &Operated, identifier: u8) -> Self {
-        let (admin, queue) = rig.queues_of([identifier; 16]);
+        let (admin, queue) = Host::queues(&rig.subsystem, [identifier; 16]);
         Self { admin, queue }
     }
 

@@ -19,7 +19,7 @@ use live::{
 use status::management::{Answer, Request};
 use status::{HealthState, ProblemKind};
 
-use self::host::{Data, Digests, Host, Inner, Order, io};
+use self::host::{Data, Host, Inner, Order, io};
 use super::*;
 
 /// A namespace that several controllers may have.
@@ -284,15 +284,7 @@ fn a_sanitize_that_a_crash_ended_goes_on_with_the_next_server() {
 /// A host of an operated drive: its admin queue and an I/O queue.
 fn nvme_host(operator: &Arc<Operator>, identifier: u8) -> (Host<Inner>, Host<Inner>) {
     let subsystem = Arc::new(Subsystem::operated(Arc::<Operator>::clone(operator)));
-    let open = || {
-        let mut host = Host::open(Inner::new(&subsystem), Digests::default(), 0);
-        host.identifier = [identifier; 16];
-        host
-    };
-    let (mut admin, mut queue) = (open(), open());
-    let controller = admin.begin(subsystem.nqn());
-    queue.begin_io((1, controller), subsystem.nqn(), true);
-    (admin, queue)
+    Host::queues(&subsystem, [identifier; 16])
 }
 
 #[test]

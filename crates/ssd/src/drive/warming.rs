@@ -239,7 +239,8 @@ mod tests {
             warmed.check_invariants();
         }
 
-        /// Whatever is outstanding, a drive goes on consistently after a stretch of warming.
+        /// A drive goes on consistently after a stretch of warming, with any number of requests
+        /// outstanding.
         #[test]
         fn a_load_goes_on_after_warming_between_its_requests(
             (banks, dear, victim) in (1_u32..3, any::<bool>(), 0_usize..3),

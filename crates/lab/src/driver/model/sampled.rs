@@ -216,7 +216,7 @@ struct Sampler<'a, 'd> {
 }
 
 /// A stratum under way.
-struct Open {
+struct OpenStratum {
     begins_ns: f64,
     window_ns: [f64; 2],
     meter: Meter,
@@ -288,18 +288,18 @@ impl<'d> Sampler<'_, 'd> {
         let detail = self.window + self.warming;
         let least = (detail as f64 * STRATUM_WINDOWS_MIN).ceil();
         let planned = self.estimate.plan(&self.scale, self.at_ns);
-        let mut open = Open { is_changed: begins_with_window, ..self.open(whole(planned)) };
+        let mut open = OpenStratum { is_changed: begins_with_window, ..self.open(whole(planned)) };
         if self.reason.is_some() || (planned < least && self.estimate.is_begun()) {
             let count = open.planned.max(self.window);
-            self.estimate.undilute();
+            self.estimate.simulate_all();
             self.closed.pass(Nanos::ZERO, 1.0, &WarmedRequests::default());
-            self.detailed(&mut open, count)?;
+            self.simulate(&mut open, count)?;
             self.close(open);
             return Ok(false);
         }
         let free = open.planned.saturating_sub(detail);
         let place = if begins_with_window { 0 } else { self.places.below(free.max(1)) };
-        if self.functional(&mut open, place)? {
+        if self.warm(&mut open, place)? {
             // What was before the change was like the last window.
             self.extend_last(open);
             return Ok(true);
@@ -308,14 +308,14 @@ impl<'d> Sampler<'_, 'd> {
         self.now = self.closed.answer_next(self.warming, &mut warming)?.max(self.now);
         open.counted.add(&warming.cut(self.closed.drive(), self.now, 0.0));
         self.requests_detailed += self.warming;
-        self.detailed(&mut open, self.window)?;
+        self.simulate(&mut open, self.window)?;
         // The first stratum of a load knows its length only now.
         if self.estimate.windows() == 1 {
             let planned = self.estimate.plan(&self.scale, self.at_ns);
             open.planned = if planned < least { 0 } else { whole(planned) };
         }
         let rest = open.planned.saturating_sub(open.counted.requests());
-        let changed = self.functional(&mut open, rest)?;
+        let changed = self.warm(&mut open, rest)?;
         self.close(open);
         Ok(changed)
     }
@@ -326,9 +326,9 @@ impl<'d> Sampler<'_, 'd> {
         meter
     }
 
-    fn open(&self, planned: u64) -> Open {
+    fn open(&self, planned: u64) -> OpenStratum {
         let drive = self.closed.drive();
-        Open {
+        OpenStratum {
             begins_ns: self.at_ns,
             window_ns: [self.at_ns; 2],
             meter: Meter::new(drive, self.now),
@@ -341,7 +341,7 @@ impl<'d> Sampler<'_, 'd> {
     }
 
     /// Measures the next `count` requests.
-    fn detailed(&mut self, open: &mut Open, count: u64) -> Result<(), Error> {
+    fn simulate(&mut self, open: &mut OpenStratum, count: u64) -> Result<(), Error> {
         let mut meter = self.meter();
         let began = self.now;
         let idle = self.closed.drive().idle_pages();
@@ -360,7 +360,7 @@ impl<'d> Sampler<'_, 'd> {
 
     /// Advances the state of the drive by `count` requests. Returns true if it stopped before,
     /// since relocation changed.
-    fn functional(&mut self, open: &mut Open, count: u64) -> Result<bool, Error> {
+    fn warm(&mut self, open: &mut OpenStratum, count: u64) -> Result<bool, Error> {
         let mut left = count;
         while left > 0 && !self.watch.stop() {
             let part = left.min(self.look);
@@ -383,8 +383,8 @@ impl<'d> Sampler<'_, 'd> {
     }
 
     /// Ends a stratum whose window was measured.
-    fn close(&mut self, open: Open) {
-        let Open { window: Some(window), counted, .. } = open else { return };
+    fn close(&mut self, open: OpenStratum) {
+        let OpenStratum { window: Some(window), counted, .. } = open else { return };
         let requests = counted.requests();
         let begins_ns = open.begins_ns;
         let nand = open.meter.nand_since(self.closed.drive());
@@ -407,7 +407,7 @@ impl<'d> Sampler<'_, 'd> {
     }
 
     /// Adds a stretch without a window to the stratum before it.
-    fn extend_last(&mut self, open: Open) {
+    fn extend_last(&mut self, open: OpenStratum) {
         let requests = open.counted.requests();
         let Some(last) = self.strata.last() else { return };
         let each = (last.ends_ns - last.begins_ns) / (last.counted.requests() as f64).max(1.0);

@@ -128,7 +128,7 @@ impl Estimate {
     }
 
     /// Has all requests from now on count as simulated in detail.
-    pub(super) const fn undilute(&mut self) {
+    pub(super) const fn simulate_all(&mut self) {
         self.dilution = 1.0;
     }
 
