@@ -85,6 +85,13 @@ impl Browser {
 
     /// Has something done. Returns what came of it.
     fn order(&mut self, method: &str, parameters: &Value) -> Value {
+        let message = self.answer(method, parameters);
+        assert!(message["error"].is_null(), "{method}: {message}");
+        message["result"].clone()
+    }
+
+    /// Has something done. Returns the browser's answer, which may be an error.
+    fn answer(&mut self, method: &str, parameters: &Value) -> Value {
         self.orders_given += 1;
         let id = self.orders_given;
         let mut order = json!({"id": id, "method": method, "params": parameters});
@@ -97,8 +104,7 @@ impl Browser {
         loop {
             let message = self.messages.recv_timeout(PATIENCE).expect("the browser answers");
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{method}: {message}");
-                return message["result"].clone();
+                return message;
             }
             self.note(&message);
         }
@@ -135,19 +141,29 @@ impl Browser {
 
     /// Evaluates an expression in the page, and waits for its promise if it is one.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
-        let asked = json!({
+        self.value_unless_gone(expression).expect("the page stays")
+    }
+
+    /// As [`Self::value`]; none if the page goes to another one meanwhile.
+    fn value_unless_gone(&mut self, expression: &str) -> Option<Value> {
+        let evaluation = json!({
             "expression": expression, "awaitPromise": true, "returnByValue": true,
             "userGesture": true
         });
-        let answer = self.order("Runtime.evaluate", &asked);
+        let message = self.answer("Runtime.evaluate", &evaluation);
+        if message["error"]["message"] == "Inspected target navigated or closed" {
+            return None;
+        }
+        assert!(message["error"].is_null(), "{expression}: {message}");
+        let answer = &message["result"];
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
-        answer["result"]["value"].clone()
+        Some(answer["result"]["value"].clone())
     }
 
     /// Waits until an expression of the page is true.
     pub(crate) fn wait_until(&mut self, expression: &str) {
         let deadline = Instant::now() + PATIENCE;
-        while self.value(expression) != true {
+        while self.value_unless_gone(expression) != Some(Value::Bool(true)) {
             let page = if Instant::now() < deadline { Value::Null } else { self.text() };
             assert!(page.is_null(), "never: {expression}; the page says {page}");
             thread::sleep(LOOK);
