@@ -51,7 +51,7 @@ struct Outgoing {
     bytes: usize,
     /// True while the client's own thread sends: no other thread does then.
     is_sending: bool,
-    /// True if the client's thread waits for something to be sent.
+    /// True if the client's thread waits for something to be sent, or is about to.
     is_awaited: bool,
     /// Reason why nothing can be sent any more.
     failure: Option<io::Error>,
@@ -204,7 +204,8 @@ impl Client<'_, '_> {
         Ok(())
     }
 
-    /// True if nothing is on its way to the client, and the bytes that are on it.
+    /// True if nothing is on its way to the client, and the bytes that are on it. Whatever is sent
+    /// from here on wakes this thread: otherwise it could wait for what has gone before it waits.
     fn look(&mut self) -> Result<(bool, usize), Break> {
         let mut outgoing = self.outbox.lock();
         if let Some(failure) = outgoing.failure.take() {
@@ -212,6 +213,7 @@ impl Client<'_, '_> {
         }
         let (is_idle, bytes) = (outgoing.held.is_empty() && outgoing.bytes == 0, outgoing.bytes);
         let is_all_taken = outgoing.ready.is_empty();
+        outgoing.is_awaited = !is_idle;
         drop(outgoing);
         if let Some(loan) = self.loan.as_ref().filter(|_| is_all_taken) {
             // What is left is not due yet: the client waits for the model.
@@ -224,8 +226,8 @@ impl Client<'_, '_> {
     }
 
     /// Waits until something can be received that may be, or can be sent, or for this long; if
-    /// `is_awaited` also until the other thread has sent something. Returns whether something can
-    /// be received.
+    /// `is_awaited` also until the other thread has sent something since [`Client::look`]. Returns
+    /// whether something can be received.
     fn wait(
         &mut self,
         takes_more: bool,
@@ -403,5 +405,34 @@ mod tests {
         assert_eq!(reader.join().unwrap(), REQUESTS * ANSWER_BYTES);
         let (most, limit) = (session.waiting_max, REPLIES_BYTES_MAX);
         assert!(most < limit, "{most} bytes wait, {limit} are the limit");
+    }
+
+    #[test]
+    fn what_is_sent_between_a_look_and_the_wait_for_it_ends_the_wait() {
+        let (own_end, _client) = UnixStream::pair().unwrap();
+        let (socket, memory) = (Arc::new(Socket::from(own_end)), Memory::new(Limits::default()));
+        let mut connection = Connection::new(&socket, &memory);
+        let pace = Arc::new(Pace::new(drive()));
+        let outbox = Arc::new(Outbox::new(&mut connection).unwrap());
+        let holder = Arc::<Outbox>::clone(&outbox);
+        let lane = Lane::new(&pace, holder).unwrap();
+        let received_at = Instant::now();
+        let mut client =
+            Client { connection: &mut connection, outbox, lane, loan: None, received_at };
+        let op = blockio::Op::Read;
+        let asked = PacedCommand { op, offset: 0, length: 4096, fua: false };
+        let reply = HeldReply { bytes: vec![7; 16], asked, issued_at: received_at, is_done: true };
+        // On its way when this thread looks, and due only then.
+        client.outbox.lock().bytes += reply.bytes.len();
+        let (is_idle, _) = client.look().unwrap();
+        client.outbox.lock().bytes -= reply.bytes.len();
+        client.outbox.hold(&client.lane, reply);
+        while client.outbox.lock().bytes > 0 {
+            thread::yield_now();
+        }
+        let patience = Duration::from_mins(2);
+        let begun = Instant::now();
+        client.wait(false, !is_idle, Some(patience)).unwrap();
+        assert!(begun.elapsed() < patience, "woken by what was sent");
     }
 }
