@@ -14,7 +14,7 @@ use super::dashboard::{Load, assert_fits, carry_out};
 use super::served::{self, Served, assert_done, floatgate, is_there, said};
 
 /// Time limit for a dashboard to start.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A running dashboard, which keeps its token beside it.
 pub(crate) struct Dashboard {

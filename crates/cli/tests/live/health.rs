@@ -149,7 +149,7 @@ fn a_program_that_hangs_holds_up_neither_the_server_nor_its_end() {
     let folder = tempfile::tempdir().expect("there is room");
     create_small_drive(folder.path());
     let program = folder.path().join("hangs");
-    fs::write(&program, "#!/bin/sh\nexec sleep 30\n").expect("the folder takes files");
+    fs::write(&program, "#!/bin/sh\nexec sleep 300\n").expect("the folder takes files");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let program = program.display().to_string();
     let args = ["--monitor-program", &program, "--monitor-test"];
@@ -158,7 +158,7 @@ fn a_program_that_hangs_holds_up_neither_the_server_nor_its_end() {
     assert_eq!(status(&served)["health"]["state"], "degraded");
     let begun = Instant::now();
     assert!(served.stop().success());
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(2), "{:?}", begun.elapsed());
 }
 
 #[test]

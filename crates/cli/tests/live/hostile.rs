@@ -23,7 +23,7 @@ const REQUEST_BYTES: u32 = 32 << 20;
 /// Limit to the memory of a server with default options, in KiB.
 const MEMORY_KIB_MAX: u64 = 1 << 20;
 /// Time limit for the answer to a well-behaved client, on a machine that runs other tests too.
-const PROMPT: Duration = Duration::from_secs(10);
+const PROMPT: Duration = Duration::from_mins(1);
 
 /// Connects to a server's pages and sends this, if it is still taken.
 fn send(served: &Served, request: &str) -> TcpStream {

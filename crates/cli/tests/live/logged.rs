@@ -16,7 +16,7 @@ use super::clients::noise;
 use super::served::{Served, activated, client, create_small_drive, floatgate, is_there};
 
 /// Time limit for a server to log something.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Waits until a file has a line with this part.
 pub(crate) fn wait_for(said: &Path, part: &str) {

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Time limit for a server to start, or to stop.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// Seconds that a client may take.
 const CLIENT_PATIENCE_S: &str = "300";
 

@@ -7,7 +7,7 @@ use ssd::Drive;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A modelled drive, for tests of all front ends.
 pub(crate) fn drive() -> Drive {

@@ -17,7 +17,7 @@ use crate::{Address, Export};
 use crate::{Pace, PacedCommand, RecordedCommand, Recorder};
 use device::{Device as _, MemoryDevice};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 const HANDSHAKE_BYTES: usize = 28;
 /// Latest end of a handshake that does not finish.
 const HANDSHAKES_END: Duration = Duration::from_secs(10);
@@ -243,7 +243,7 @@ fn a_paced_drive_takes_as_long_as_its_model() {
     let took = begun.elapsed();
     // Never sooner than the model; later as far as this machine has other things to do.
     assert!(took >= expected, "{took:?} instead of {expected:?}");
-    assert!(took < expected * 2 + Duration::from_secs(5), "{took:?} instead of {expected:?}");
+    assert!(took < expected * 2 + Duration::from_mins(1), "{took:?} instead of {expected:?}");
     rig.server.stop().unwrap();
 }
 

@@ -28,7 +28,7 @@ use crate::nvme::ControllerFault;
 use crate::pace::tests::{Standstill, drive};
 use crate::{Address, Event, Export, Pace};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 const READ: u8 = 2;
 const WRITE: u8 = 1;
 const BYTES: u64 = 4 << 20;

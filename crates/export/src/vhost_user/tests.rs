@@ -24,7 +24,7 @@ use crate::guest_memory::{GuestMemory, memory_file};
 use crate::pace::tests::{Standstill, drive};
 use crate::{Address, Event, Export, Pace};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 const READ: u32 = 0;
 const WRITE: u32 = 1;
 const FLUSH: u32 = 4;

@@ -22,7 +22,7 @@ const PAGE: usize = 4096;
 const PAGES: usize = 64;
 const HOSTS: usize = 3;
 /// Time after which a queue counts as hung; a socket waits for longer.
-const HUNG: Duration = Duration::from_secs(10);
+const HUNG: Duration = Duration::from_mins(1);
 const WRITE_FAULT: u16 = 0x280;
 const UNRECOVERED_READ: u16 = 0x281;
 const ABORTED_BY_REQUEST: u16 = 0x07;

@@ -27,7 +27,7 @@ use crate::Rig;
 use crate::host::{DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Order, Wire, dial, io};
 use crate::served::start;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 const OTHER_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:bbbbbbbb-0000-4000-8000-000000000002";
 
 /// A key as an administrator configures it, and how a host derives from it.

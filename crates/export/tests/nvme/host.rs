@@ -12,7 +12,7 @@ use export::Replies;
 use export::nvme::{Session, Subsystem};
 
 /// Longest wait for a server.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 pub(crate) const HOST_NQN: &str =

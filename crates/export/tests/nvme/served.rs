@@ -19,7 +19,7 @@ use crate::host::{
 };
 use crate::operated::Operated;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A server of a rig, with what it tells.
 struct Running {
@@ -289,7 +289,7 @@ fn a_paced_queue_is_answered_when_the_model_completes_and_the_admin_queue_at_onc
     }
     let took = begun.elapsed();
     assert!(took >= expected, "{took:?} instead of {expected:?}");
-    assert!(took < expected * 2 + Duration::from_secs(5), "{took:?} instead of {expected:?}");
+    assert!(took < expected * 2 + Duration::from_mins(1), "{took:?} instead of {expected:?}");
     let back = queue.run(&io(0x02, 1, 0, 64).with(Data::In(1 << 15)));
     assert!(back.data == bytes);
     running.server.stop().unwrap();

@@ -23,7 +23,7 @@ const LISTS: u64 = MEMORY + 0x20_0000;
 pub(super) const DATA: u64 = MEMORY + 0x100_0000;
 /// Bytes for the data of a command.
 pub(super) const DATA_BYTES: u64 = 0x8_0000;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A queue pair of the driver.
 #[derive(Default)]

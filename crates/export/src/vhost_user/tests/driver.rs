@@ -136,7 +136,7 @@ impl Driver {
     /// Waits for a notification of the device, and takes it. Returns whether one came.
     pub(super) fn is_called(&self) -> bool {
         let call = DescriptorSocket::new(self.call.descriptor().try_clone().unwrap());
-        let is_called = call.wait(Some(std::time::Duration::from_secs(20))).unwrap();
+        let is_called = call.wait(Some(std::time::Duration::from_mins(2))).unwrap();
         self.call.clear();
         is_called
     }
@@ -334,7 +334,7 @@ impl Driver {
 
 fn connected(path: &Path) -> DescriptorSocket {
     let socket = UnixStream::connect(path).unwrap();
-    socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_mins(2))).unwrap();
     DescriptorSocket::new(socket.into())
 }
 
