@@ -10,6 +10,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -113,16 +115,25 @@ fn every_block_that_is_not_carried_out_says_why() {
 
 #[test]
 fn the_commands_of_the_documents_do_what_they_show() {
-    let mut carried_out = 0;
-    for document in documents() {
-        let text = fs::read_to_string(&document).expect("a document is readable");
-        let blocks = blocks(&text);
-        if blocks.iter().any(Block::is_carried_out) {
-            let folder = tempfile::tempdir().expect("a temporary folder");
-            carried_out += carry_out(&document, &blocks, &folder);
-        }
-    }
+    let documents = Mutex::new(documents().into_iter());
+    let take = || documents.lock().expect("no thread fails while it takes one").next();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let carried_out: usize = thread::scope(|scope| {
+        let worker = || std::iter::from_fn(take).map(|it| carry_out_document(&it)).sum::<usize>();
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().map(|it| it.join().expect("each document holds")).sum()
+    });
     assert!(carried_out >= 8, "only {carried_out} blocks were carried out");
+}
+
+fn carry_out_document(document: &Path) -> usize {
+    let text = fs::read_to_string(document).expect("a document is readable");
+    let blocks = blocks(&text);
+    if !blocks.iter().any(Block::is_carried_out) {
+        return 0;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    carry_out(document, &blocks, &folder)
 }
 
 /// Carries out the blocks of one document in `folder`. Returns how many there were.
