@@ -52,7 +52,7 @@ pub(crate) use self::maintenance::{
 };
 pub(crate) use self::monitor::MonitorArgs;
 use self::ordered::{ORDERED_REVIEW, ORDERED_SWEEP};
-pub(crate) use self::place::PlaceArgs;
+pub(crate) use self::place::{PlaceArgs, SurroundingsArgs};
 pub(crate) use self::real::{ClientArgs, RealArgs};
 pub(crate) use self::run::Run;
 pub(crate) use self::runs::{Atlas, Compare, Runs, RunsCommand};

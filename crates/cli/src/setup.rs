@@ -65,12 +65,7 @@ pub(crate) fn on_clients(choice: Choice, args: &ClientArgs) -> Choice {
 
 /// `choice` where the arguments put it.
 pub(crate) fn placed(choice: Choice, place: &PlaceArgs) -> Choice {
-    let surroundings = Surroundings {
-        ambient_c: place.ambient,
-        airflow_lfm: place.airflow,
-        slot: place.slot_power,
-        die_failures: place.fail_die.clone(),
-    };
+    let surroundings = place.around.with(place.fail_die.clone());
     Choice { surroundings, ..choice }
 }
 

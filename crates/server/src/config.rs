@@ -101,7 +101,7 @@ pub struct AlertConfig {
 pub struct Pacing {
     /// Name in the catalogue, or path of a drive file.
     pub drive: String,
-    /// Format and host of the model.
+    /// Format, host and surroundings of the model.
     pub choice: Choice,
     /// Seed of its random streams.
     pub seed: u64,
@@ -122,7 +122,7 @@ impl Pacing {
     /// # Errors
     /// Fails if there is no such drive, format or host.
     pub fn model(&self) -> Result<PacingModel> {
-        let spec = find_drive(&self.drive)?;
+        let spec = find_drive(&self.drive)?.surrounded_by(&self.choice.surroundings)?;
         let setup = Subject::find(&self.drive)?.setup(&self.choice)?;
         PacingModel::new(&spec, &setup.with_seed(self.seed))
     }

@@ -1,15 +1,14 @@
 //! Options for the thermal conditions and the slot power of a modelled drive, and failing dies.
 
 use clap::Args;
-use lab::ssd::{DieFailure, SlotPower};
+use lab::ssd::{DieFailure, SlotPower, Surroundings};
 
 use crate::quantity;
 
-/// Conditions of a modelled drive: temperature and flow of its air, power of its slot, and dies
-/// that fail.
+/// Surroundings of a modelled drive: temperature and flow of its air, and power of its slot.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Thermal and power")]
-pub(crate) struct PlaceArgs {
+pub(crate) struct SurroundingsArgs {
     /// Inlet air temperature of a model in degrees Celsius [default: the drive's own]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     #[arg(value_parser = quantity::within(-60..=125_i16))]
@@ -21,10 +20,30 @@ pub(crate) struct PlaceArgs {
     /// own]
     #[arg(long, value_name = "W", value_parser = slot_power)]
     pub(crate) slot_power: Option<SlotPower>,
+}
+
+/// Conditions of a modelled drive: its surroundings, and dies that fail.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlaceArgs {
+    #[command(flatten)]
+    pub(crate) around: SurroundingsArgs,
     /// Die of a model that fails, and when, such as 3@2h: protocol time since the first load after
     /// the purge. May be given several times
     #[arg(long, value_name = "DIE@TIME", value_parser = die_failure, help_heading = "Model")]
     pub(crate) fail_die: Vec<DieFailure>,
+}
+
+impl SurroundingsArgs {
+    /// The surroundings, in which these dies fail.
+    pub(crate) fn with(&self, die_failures: Vec<DieFailure>) -> Surroundings {
+        let Self { ambient, airflow, slot_power } = self;
+        Surroundings {
+            ambient_c: *ambient,
+            airflow_lfm: *airflow,
+            slot: *slot_power,
+            die_failures,
+        }
+    }
 }
 
 /// `3@2h`.

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use blockio::Bytes;
 use clap::{Arg, ArgGroup, Args, ValueEnum};
+use lab::subject::Choice;
 use server::activation::Place;
 use server::config::Pacing;
 use server::front_ends::FrontEndOptions;
 use server::log::Level;
 
-use super::{AccessArgs, HttpArgs, KeyArgs, LimitArgs, ModelArgs, MonitorArgs, PromiseArgs};
+use super::{
+    AccessArgs, HttpArgs, KeyArgs, LimitArgs, ModelArgs, MonitorArgs, PromiseArgs, SurroundingsArgs,
+};
 use crate::{quantity, setup};
 
 /// Timing of the replies of a served drive.
@@ -37,16 +40,18 @@ pub(crate) struct TimingArgs {
     pub(crate) format: Option<String>,
     #[command(flatten)]
     pub(crate) setup: ModelArgs,
+    #[command(flatten)]
+    pub(crate) around: SurroundingsArgs,
 }
 
 impl TimingArgs {
     /// The modelled drive that sets the timing of replies; none where they are sent at once.
     pub(crate) fn pacing(&self) -> Option<Pacing> {
-        let Self { timing, model, format, setup } = self;
-        (*timing == Timing::Model).then(|| Pacing {
-            drive: model.clone(),
-            choice: setup::choice(format.as_deref(), setup),
-            seed: setup.seed,
+        let Self { timing, model, format, setup, around } = self;
+        (*timing == Timing::Model).then(|| {
+            let choice = setup::choice(format.as_deref(), setup);
+            let choice = Choice { surroundings: around.with(Vec::new()), ..choice };
+            Pacing { drive: model.clone(), choice, seed: setup.seed }
         })
     }
 }
@@ -134,6 +139,16 @@ const TIMED: &str = "timed";
 
 /// Makes the options of a model need what may say that there is one.
 fn with_model(option: Arg) -> Arg {
-    const OF_MODEL: [&str; 6] = ["model", "format", "host", "time_lapse", "full_scale", "seed"];
+    const OF_MODEL: [&str; 9] = [
+        "model",
+        "format",
+        "host",
+        "time_lapse",
+        "full_scale",
+        "seed",
+        "ambient",
+        "airflow",
+        "slot_power",
+    ];
     if OF_MODEL.contains(&option.get_id().as_str()) { option.requires(TIMED) } else { option }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::served::{Served, assert_done, client, is_there};
+use super::served::{Served, assert_done, client, create_small_drive, is_there};
 
 #[test]
 fn a_served_drive_answers_until_it_is_stopped_and_is_closed_then() {
@@ -129,6 +129,21 @@ fn a_drive_at_the_times_of_a_model_tells_its_power_and_heat_everywhere() {
     assert!(text.contains("°C, throttles at 78; 11."), "{text}");
     assert!(text.lines().count() <= 24, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_drive_at_the_times_of_a_model_keeps_to_the_power_and_the_air_that_its_file_gives_it() {
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let file = "timing = \"model\"\nslot-power = \"15\"\nambient = 40\n";
+    let place = folder.path().join("volume.toml").display().to_string();
+    fs::write(&place, file).unwrap();
+    let served = Served::start_watched_with(folder, "127.0.0.1:0", &["--config", &place]);
+    let said = served.beside(&["status", "volume", "--json"]).stdout;
+    let status: Value = serde_json::from_slice(&said).unwrap();
+    let climate = &status["server"]["model"]["climate"];
+    assert_eq!(climate["power_limit_w"], 15.0);
+    assert!(climate["temperature_c"].as_f64().unwrap() >= 40.0, "{climate}");
 }
 
 #[test]
