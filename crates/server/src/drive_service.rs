@@ -17,6 +17,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use export::Event;
 use export::nvme::Subsystem;
+use lab::target::system::System;
 use live::fault_injection::FaultInjector;
 use live::operator::{Backing, Operator};
 use live::{
@@ -37,6 +38,7 @@ pub use self::model::PacingModel;
 pub(crate) use self::model::{model_name, warmth};
 use self::subject::Subject;
 use crate::monitor::{Alert, Monitor};
+use crate::temperature;
 
 /// Temperature in kelvin at which a drive without a model warns, as most drives do: 70 degrees.
 const WARNING_TEMPERATURE_K: u16 = 343;
@@ -288,6 +290,11 @@ impl DriveService {
         };
         drop(clients);
         let mut status = self.subject.status(server);
+        if status.server.as_ref().is_some_and(|server| server.model.is_none()) {
+            temperature::note_disks(&mut status.dies, &System::this_machine());
+            status.smart.composite_temperature = temperature::of_disks(&status.dies);
+            status = status.judged();
+        }
         if let Some(InjectedWear { used_percent, spare_percent }) = *locked(&self.wear) {
             status.smart.percentage_used = Some(used_percent);
             status.smart.available_spare = Some(spare_percent);
@@ -358,7 +365,7 @@ impl Administration for DriveService {
         let is_write_through = status.acknowledged_survives == Some(Promise::PowerLoss);
         let Status { smart, life, server, space, wear, dies, .. } = status;
         let climate = server.and_then(|server| server.model?.climate);
-        let mut warmth = warmth(climate.as_ref());
+        let mut warmth = warmth(climate.as_ref(), &dies);
         let mut critical_warning = smart.critical_warning;
         if let Some(celsius) = *locked(&self.heat) {
             let kelvin =

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A die.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Die {
     /// True if it serves.
     #[serde(default)]
@@ -28,6 +28,15 @@ pub struct Die {
     /// Serial number of the block device; none as there.
     #[serde(default)]
     pub serial: Option<String>,
+    /// Temperature in degrees Celsius of the disk below it, by its own sensor; none without one.
+    #[serde(default)]
+    pub temperature_c: Option<i64>,
+    /// Temperature from which on that disk warns of heat; none where it says none.
+    #[serde(default)]
+    pub temperature_warning_c: Option<i64>,
+    /// Power in watts of that disk, by its own sensor; none without one.
+    #[serde(default)]
+    pub power_w: Option<f64>,
     /// Bytes read from it since the drive was opened.
     pub read_bytes: u64,
     /// Bytes written to it since.

@@ -199,6 +199,7 @@ impl Health {
         .flatten()
         .collect();
         problems.extend((0..).zip(&status.dies).filter_map(|(index, it)| die(status, index, it)));
+        problems.extend(status.dies.iter().enumerate().filter_map(|(index, it)| heat(index, it)));
         problems.sort_by_key(|it| (std::cmp::Reverse(it.severity), it.kind, it.die));
         let state = problems.iter().map(|it| it.severity).max().unwrap_or_default();
         Self { state, problems }
@@ -495,6 +496,21 @@ fn temperature(status: &Status) -> Option<Problem> {
                 "The modelled drive is at {now:.1} °C and throttles writes from {limit} °C on."
             ),
             "Reduce the write load; the model throttles until it has cooled.".to_owned(),
+        )
+    })
+}
+
+fn heat(index: usize, die: &Die) -> Option<Problem> {
+    let (now, limit) = die.temperature_c.zip(die.temperature_warning_c)?;
+    (now >= limit).then(|| {
+        let named = die.named(index);
+        problem(
+            ProblemKind::Temperature,
+            HealthState::Degraded,
+            format!("{named} is on a disk at {now} °C, which warns from {limit} °C on."),
+            "See to its air flow: a disk that grows hotter slows down, and then switches itself \
+             off."
+                .to_owned(),
         )
     })
 }

@@ -37,12 +37,7 @@ impl SurroundingsArgs {
     /// The surroundings, in which these dies fail.
     pub(crate) fn with(&self, die_failures: Vec<DieFailure>) -> Surroundings {
         let Self { ambient, airflow, slot_power } = self;
-        Surroundings {
-            ambient_c: *ambient,
-            airflow_lfm: *airflow,
-            slot: *slot_power,
-            die_failures,
-        }
+        Surroundings { ambient_c: *ambient, airflow_lfm: *airflow, slot: *slot_power, die_failures }
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use export::Pace;
 use lab::ssd::{Drive, DriveSpec, PowerSpec, Setup};
 use live::{Device, DriveHealth};
-use status::{Climate, Lateness, Model};
+use status::{Climate, Die, Lateness, Model};
 
 use crate::temperature;
 
@@ -68,11 +68,15 @@ pub(crate) fn model_name(model: Option<&PacingModel>, kind: &str) -> String {
     }
 }
 
-/// Temperatures of a modelled drive; without a model, that of this machine.
-pub(crate) fn warmth(climate: Option<&Climate>) -> DriveHealth {
+/// Temperatures of a modelled drive; without a model, those of the disks below its dies, or that
+/// of this machine.
+pub(crate) fn warmth(climate: Option<&Climate>, dies: &[Die]) -> DriveHealth {
     let Some(climate) = climate else {
-        let composite_temperature_k = temperature::of_machine();
-        return DriveHealth { composite_temperature_k, ..DriveHealth::default() };
+        return DriveHealth {
+            composite_temperature_k: temperature::of_disks(dies).or_else(temperature::of_machine),
+            warning_temperature_k: temperature::warning_of_disks(dies),
+            ..DriveHealth::default()
+        };
     };
     let kelvin = |temperature_c| Climate { temperature_c, ..*climate }.composite_temperature();
     DriveHealth {

@@ -257,6 +257,15 @@ impl Sheet {
         let in_use = by_die(|die| die.bad_places_in_use);
         let about = "Those that are used all the same, for want of spare superblocks";
         self.gauges(("bad_places_in_use", PURE, about), &in_use);
+        let name = self.begin(
+            Kind::Gauge,
+            ("die_temperature", "celsius", "Temperature of the disk below a die, by its sensor"),
+        );
+        for (index, die) in indices.iter().zip(dies) {
+            if let Some(celsius) = die.temperature_c {
+                self.labelled(&name, &[("die", &**index)], celsius);
+            }
+        }
     }
 
     fn scrubs(&mut self, maintenance: &MaintenanceStatus) {

@@ -333,6 +333,17 @@ fn spare_wear_and_heat_are_problems_at_their_limits() {
     let hot = warm(70.0);
     assert_eq!(hot.health.problems[0].kind, ProblemKind::Temperature);
     assert_eq!(hot.smart.critical_warning, WARNS_OF_TEMPERATURE);
+    let on_disk = |temperature_c, limit| {
+        judged(|it| {
+            (it.dies[2].temperature_c, it.dies[2].temperature_warning_c) = (temperature_c, limit);
+        })
+    };
+    for (now, limit) in [(Some(74), Some(75)), (Some(75), None), (None, Some(75))] {
+        assert!(on_disk(now, limit).health.problems.is_empty(), "{now:?} of {limit:?}");
+    }
+    let hot = on_disk(Some(75), Some(75));
+    assert!(hot.health.problems[0].text.starts_with("Die 2"), "{:?}", hot.health.problems);
+    assert_eq!(hot.smart.critical_warning, WARNS_OF_TEMPERATURE);
 }
 
 #[test]

@@ -26,9 +26,13 @@ fn die_row(index: usize, die: &Die) -> StatusRow {
     let member = die.member.as_ref().map_or_else(String::new, member_text);
     let place = die.place().map_or_else(String::new, |place| format!("; {place}"));
     let state = die.state.word();
+    let heat = die.temperature_c.map_or_else(String::new, |celsius| format!(", {celsius} °C"));
+    let power = die.power_w.map_or_else(String::new, |watts| format!(", {watts:.1} W"));
     row(
         &format!("die {index}"),
-        format!("{state}{member}; read {read}, written {written}, {failed} failed{place}"),
+        format!(
+            "{state}{member}{heat}{power}; read {read}, written {written}, {failed} failed{place}"
+        ),
     )
 }
 
