@@ -186,6 +186,15 @@ impl Volume {
         self.unerased.drain(..excess);
     }
 
+    /// Dies have failed, and keep what they hold.
+    pub(super) fn note_failed(&mut self, lost: &[usize]) {
+        for die in lost {
+            if let Some(path) = self.dies.get(*die).cloned() {
+                self.note_unerased(Some(*die), &path);
+            }
+        }
+    }
+
     /// A purge was completed that did not reach the dies `lost`, nor the media at `missed`.
     pub(super) fn note_purged(&mut self, lost: &[usize], missed: &[PathBuf]) {
         let dies = self.dies.iter().enumerate().filter(|(die, _)| !lost.contains(die));
