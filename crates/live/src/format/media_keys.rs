@@ -280,7 +280,7 @@ impl MediaKeys {
         Self::of(secret, secret.source(cost), drive, vec![generated(1)])
     }
 
-    /// These media keys, wrapped with what comes of a secret.
+    /// Media keys, wrapped with what comes of a secret.
     fn of(secret: &Secret, source: KeySource, drive: u64, keys: Vec<Arc<MediaKey>>) -> Self {
         let wrapping = WrappingKey::new(secret, source, drive).expect("of its own kind");
         Self { wrapping: Arc::new(wrapping), keys, is_read_as_before: false }

@@ -178,8 +178,8 @@ fn write_as(
     Ok(())
 }
 
-/// Writes one copy at the beginning of each of these dies, the one that is torn or older. `shared` is the last version that was
-/// everywhere with a die, where it is not that of the others.
+/// Writes one copy at the beginning of each of these dies, the one that is torn or older. `shared`
+/// is the last version that was everywhere with a die, where it is not that of the others.
 fn write_copy(
     header: &mut Header,
     dies: &Dies,
