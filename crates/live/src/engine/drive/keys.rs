@@ -124,9 +124,10 @@ impl Drive {
         let Some(keys) = self.store.keys() else { return Ok(()) };
         let mut header = lock(&self.header);
         header.keys = header.keys.newest_alone();
-        self.write_keys(&mut header)?;
+        let written = self.write_keys(&mut header);
+        // Nothing is stored that the others encrypted, wherever a header keeps one.
         self.store.change_keys(keys.newest_alone());
-        Ok(())
+        written
     }
 
     /// Writes the wrapped keys of a header into every copy, and verifies that each copy of each die
@@ -217,12 +218,15 @@ mod tests {
         Changed,
         /// No copy is written, which is said.
         Refused,
+        /// Headers cannot be read once the copy at the end was written twice.
+        SilentLater,
     }
 
     /// Means to have a medium fail while a drive has it.
     #[derive(Debug)]
     struct Control {
         fate: Mutex<Fate>,
+        end_writes: AtomicU32,
         /// Reads of units that go on, before the one that tells of itself and waits.
         reads_before: AtomicU32,
         reads: Mutex<Option<(Sender<()>, Receiver<()>)>>,
@@ -248,6 +252,11 @@ mod tests {
         }
 
         fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            let is_late = self.control.end_writes.load(Ordering::Relaxed) >= 2;
+            let is_header = offset <= HEADER_BYTES || offset == self.end_header;
+            if is_header && is_late && *lock(&self.control.fate) == Fate::SilentLater {
+                return Err(io::Error::other("the medium does not respond"));
+            }
             if let Some(cached) = lock(&self.cache).get(&offset) {
                 buffer.copy_from_slice(cached);
                 return Ok(());
@@ -267,6 +276,7 @@ mod tests {
 
         fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
             let is_end = offset == self.end_header;
+            self.control.end_writes.fetch_add(u32::from(is_end), Ordering::Relaxed);
             let fate = *lock(&self.control.fate);
             match fate {
                 Fate::EndDropped if is_end => Ok(()),
@@ -299,6 +309,7 @@ mod tests {
     fn open_with(disks: &Disks, shape: &Shape, fate: Fate) -> (Drive, Arc<Control>) {
         let control = Arc::new(Control {
             fate: Mutex::new(fate),
+            end_writes: AtomicU32::new(0),
             reads_before: AtomicU32::new(0),
             reads: Mutex::default(),
         });
@@ -436,6 +447,24 @@ mod tests {
             drive.close().unwrap();
             assert!(!is_anywhere(&disks, &first));
         }
+    }
+
+    #[test]
+    fn a_purge_whose_headers_cannot_be_read_back_may_be_repeated_at_once() {
+        let disks = encrypted_as(&SINGLE);
+        let first = wrapped(&disks);
+        let (drive, control) = open_with(&disks, &SINGLE, Fate::Done);
+        control.end_writes.store(0, Ordering::Relaxed);
+        *lock(&control.fate) = Fate::SilentLater;
+        let told = drive.purge().unwrap_err();
+        assert!(matches!(told, DeviceError::Transient { .. }), "{told}");
+        *lock(&control.fate) = Fate::Done;
+        drive.write(0, &PAGE, Durability::Durable).unwrap();
+        assert_eq!(page(&drive), PAGE);
+        drive.purge().unwrap();
+        assert_eq!(page(&drive), [0; 4096]);
+        drive.close().unwrap();
+        assert!(!is_anywhere(&disks, &first) && wrapped(&disks).len() == 1);
     }
 
     #[test]
