@@ -41,7 +41,7 @@ pub(crate) use self::export::{AddExport, Export, NamedExport, RemoveExport, Resi
 pub(crate) use self::format::{Capacity, Format, FormatTarget, Purge, Resize};
 pub(crate) use self::groups::{command_line, grouped};
 pub(crate) use self::http::HttpArgs;
-pub(crate) use self::key::KeyArgs;
+pub(crate) use self::key::{KeyArgs, key_of};
 pub(crate) use self::limits::LimitArgs;
 pub(crate) use self::listing::{
     DriveCommand, DriveListing, Import, Listing, ListingCommand, NewDrive,

@@ -77,7 +77,7 @@ pub use engine::drive::{Beyond, Drive};
 pub use engine::log::recovery::Upgrade;
 pub use error::OpenError;
 pub use format::layout::Shape;
-pub use format::media_keys::{LockedCause, UnlockingKey};
+pub use format::media_keys::{KEY_READ_AS_BEFORE, LockedCause, UnlockingKey};
 pub use medium::{
     Access, BufferMemory, FileMedium, HostSpace, MachineFile, Medium, MediumRead, MediumWrite,
     Preallocation,
@@ -99,7 +99,8 @@ pub use volume::opening::Opening;
 pub use volume::operations::{keep_operations, load_operations};
 pub use volume::purge::{purge_volume, reformat_volume};
 pub use volume::recover::{RecoveredPage, RecoveredVolume};
+pub use volume::rekey::rekey_volume;
 pub use volume::shortages::{Shortage, host_shortages};
 pub use volume::space_taken::SpaceTaken;
-pub use volume::unlocking::{key_of_command, key_of_file};
+pub use volume::unlocking::{is_readable_by_others, key_of_command, key_of_file};
 pub use volume::{check, locate};

@@ -22,6 +22,7 @@ pub(crate) mod opening;
 pub(crate) mod operations;
 pub(crate) mod purge;
 pub(crate) mod recover;
+pub(crate) mod rekey;
 pub(crate) mod shortages;
 pub(crate) mod signature;
 pub(crate) mod space_taken;

@@ -223,6 +223,9 @@ fn open_volume(
     };
     let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
     drive.limit_damage(config.die_errors_per_hour);
+    if drive.is_key_read_as_before() {
+        warn!("{}", live::KEY_READ_AS_BEFORE);
+    }
     info!("the dies are accessed {access}");
     match drive.promise() {
         Promise::PowerLoss => info!("acknowledged writes survive a power loss"),

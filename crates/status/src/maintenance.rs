@@ -234,8 +234,8 @@ pub struct NotErased {
     pub die: Option<u32>,
     /// Its path; empty if it had failed before the volume was opened, or has none.
     pub path: String,
-    /// Reason why a hot spare, or a bad place of the die, was not erased; none of a die, which had
-    /// failed.
+    /// Reason why a hot spare, a bad place of the die, or a key in its headers was not erased; none
+    /// of a die that had failed.
     #[serde(default)]
     pub reason: Option<String>,
 }

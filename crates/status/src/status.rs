@@ -402,7 +402,7 @@ impl Status {
             };
             let place = if path.is_empty() { String::new() } else { format!(" ({path})") };
             if let Some(reason) = reason {
-                return format!("A bad place of die {die}{place} was not erased: {reason}");
+                return format!("A part of die {die}{place} was not erased: {reason}");
             }
             format!(
                 "The former medium of die {die}{place}, which was replaced during the erasure, \
@@ -412,7 +412,10 @@ impl Status {
         let failed = self.dies.iter().enumerate().filter(|(_, die)| die.has_failed());
         let named = failed.map(|(index, die)| {
             let why = if die.is_missing { "is missing" } else { "has failed" };
-            format!("{} {why} and was not erased", die.named(index))
+            let of_die = |it: &&NotErased| it.die.is_some_and(|it| it as usize == index);
+            let last = unreached.iter().rev().find(of_die).and_then(|it| it.reason.as_ref());
+            let reason = last.map_or_else(String::new, |reason| format!(" ({reason})"));
+            format!("{} {why} and was not erased{reason}", die.named(index))
         });
         let named: Vec<String> = named.chain(replaced).collect();
         let rest = "destroy it, or erase it by other means";
@@ -445,6 +448,11 @@ mod tests {
         (status.dies[3].is_lost, status.dies[3].is_missing) = (true, true);
         let both = status.not_erased().unwrap();
         assert!(both.contains("; Die 3 (/dev/d3) is missing and was not erased: "), "{both}");
+        let reason = Some("a key is left".into());
+        let not_erased = vec![NotErased { reason, ..NotErased::die(1, "/dev/d1".into()) }];
+        status.maintenance.purge = Some(Purge { not_erased, ..Purge::default() });
+        let why = status.not_erased().unwrap();
+        assert!(why.starts_with("Die 1 (/dev/d1) has failed and was not erased (a key"), "{why}");
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     for path in args.dies.iter().chain(&args.hot_spares) {
         guard::check_unused(path).with_context(attempted)?;
     }
+    if args.encrypt && args.destroy {
+        output::talk("erasing all that the dies and hot spares held, which this key does not lock");
+    }
     let signals = signals::received()?;
     let goes_on = || !matches!(signals.try_recv(), Ok(Signal::Stop));
     create_while(&options, &volume_options, &goes_on).with_context(attempted)?;

@@ -20,6 +20,7 @@ mod formatted;
 mod health;
 mod hostile;
 mod lateness;
+mod locked;
 mod logged;
 mod maintenance;
 mod monitored;

@@ -313,6 +313,19 @@ impl Dies {
         self.unreached().push(what);
     }
 
+    /// Notes why the headers of a die keep a key that was to be erased, whether the drive goes on
+    /// without the die or not.
+    pub(crate) fn note_key_kept(&self, die: usize, reason: &io::Error) {
+        let (number, reason) = (die_number(die), Some(reason.to_string()));
+        let mut unreached = self.unreached();
+        match unreached.iter_mut().find(|it| it.die == Some(number) && it.reason.is_none()) {
+            Some(lost) => lost.reason = reason,
+            None => {
+                unreached.push(NotErased { reason, ..NotErased::die(number, self.name(die)) });
+            }
+        }
+    }
+
     /// Media that failed since [`Dies::note_unreached`], or had by then.
     pub(crate) fn unreached_media(&self) -> Vec<NotErased> {
         self.unreached().clone()
@@ -456,6 +469,13 @@ impl Dies {
         medium(&self.shared(die)).read_at(offset, buffer)
     }
 
+    /// As [`Dies::peek`], from the medium and not from the system's cache, as far as it can be told
+    /// to drop what it holds: a file system in memory has nothing else.
+    pub(crate) fn peek_stored(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        medium(&self.shared(die)).begin_sync(offset, buffer.len() as u64);
+        self.peek(die, offset, buffer)
+    }
+
     /// Tells damage from an outage: what could not be read need not be damaged while a die that has
     /// not failed does not respond to reads, so that neither copy of its header can be read.
     ///
@@ -494,10 +514,8 @@ impl Dies {
     /// # Errors
     /// Fails if neither copy can be read.
     fn probe(&self, die: usize) -> io::Result<()> {
-        // The answer must come from the medium, not from the system's cache.
-        medium(&self.shared(die)).begin_sync(0, 2 * HEADER_BYTES);
         let mut copy = [0; PAGE_BYTES];
-        let mut peek = |place| self.peek(die, place * HEADER_BYTES, &mut copy);
+        let mut peek = |place| self.peek_stored(die, place * HEADER_BYTES, &mut copy);
         let first = peek(0);
         first.or_else(|_| peek(1))
     }

@@ -215,6 +215,14 @@ impl Header {
         self.format >= FORMAT_VERSION_WITH_END
     }
 
+    /// The wrapped keys in the bytes of a copy, whole or not; none of bytes that begin as no
+    /// header does, and have nothing in their place.
+    pub(crate) fn key_bytes(bytes: &[u8]) -> Option<KeyAreaBytes> {
+        let found = prefix::<DieHeaderBytes>(bytes)?;
+        let has_keys = found.keys.as_bytes().iter().any(|byte| *byte != 0);
+        (Self::is_begun(bytes) || has_keys).then_some(found.keys)
+    }
+
     /// True if bytes begin as a header does, whole or not.
     pub(crate) fn is_begun(bytes: &[u8]) -> bool {
         bytes.starts_with(MAGIC)

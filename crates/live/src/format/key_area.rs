@@ -6,6 +6,7 @@
 //!  …   | as many as there is room for; epoch 0: none
 //! ```
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use zerocopy::{FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -73,6 +74,7 @@ pub(crate) struct WrappedKey {
 
 impl WrappedKey {
     /// True if bytes have it, wherever.
+    #[cfg(test)]
     pub(crate) fn is_in(&self, bytes: &[u8]) -> bool {
         bytes.windows(WRAPPED_BYTES).any(|it| *it == self.sealed)
     }
@@ -170,7 +172,7 @@ impl KeyArea {
         bytes
     }
 
-    /// Decodes an area; none if it says what cannot be.
+    /// Decodes an area; none if it says what cannot be, such as two keys of one epoch.
     pub(crate) fn parse(bytes: &KeyAreaBytes) -> Option<Self> {
         let cost = Cost {
             memory_kib: bytes.memory_kib.get(),
@@ -192,9 +194,34 @@ impl KeyArea {
             *place = Some(WrappedKey { epoch, nonce: key.nonce, sealed: key.sealed });
         }
         let area = Self { source, keys };
+        let epochs: BTreeSet<u64> = area.keys().map(|it| it.epoch).collect();
+        if epochs.len() != area.keys().count() {
+            return None;
+        }
         // What is written again is what was read.
         (area.encode().as_bytes() == bytes.as_bytes()).then_some(area)
     }
 }
 
 const _: () = assert!(size_of::<KeyAreaBytes>() == 448, "as long as it is");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_keys_of_one_epoch_cannot_be() {
+        let key = |epoch, byte| WrappedKey {
+            epoch,
+            nonce: [byte; NONCE_BYTES],
+            sealed: [byte; WRAPPED_BYTES],
+        };
+        let of = |epochs: [u64; 2]| {
+            let keys = epochs.into_iter().zip(1..).map(|(epoch, byte)| key(epoch, byte));
+            KeyArea::new(KeySource::Raw, keys)
+        };
+        let whole = of([1, 2]);
+        assert_eq!(KeyArea::parse(&whole.encode()), Some(whole));
+        assert_eq!(KeyArea::parse(&of([2, 2]).encode()), None);
+    }
+}

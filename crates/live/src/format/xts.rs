@@ -37,6 +37,13 @@ enum Direction {
     Encrypt = 1,
 }
 
+/// Bytes to transform, and memory for what they become.
+enum Payload<'a> {
+    /// Two memories of one length.
+    Apart(&'a [u8], &'a mut [u8]),
+    InPlace(&'a mut [u8]),
+}
+
 /// A key, ready for use by many threads.
 pub(crate) struct Xts {
     key: Zeroizing<[u8; KEY_BYTES]>,
@@ -77,48 +84,45 @@ impl Xts {
 
     /// Encrypts a payload of at least [`PAYLOAD_BYTES_MIN`] bytes into as many.
     pub(crate) fn encrypt(&self, tweak: Tweak, from: &[u8], to: &mut [u8]) {
-        self.transform(Direction::Encrypt, tweak, from, to);
+        self.transform(Direction::Encrypt, tweak, Payload::Apart(from, to));
     }
 
     /// Decrypts a payload into as many bytes.
     pub(crate) fn decrypt(&self, tweak: Tweak, from: &[u8], to: &mut [u8]) {
-        self.transform(Direction::Decrypt, tweak, from, to);
+        self.transform(Direction::Decrypt, tweak, Payload::Apart(from, to));
     }
 
     /// As [`Xts::encrypt`], where it lies.
     pub(crate) fn encrypt_in_place(&self, tweak: Tweak, payload: &mut [u8]) {
-        let to = payload.as_mut_ptr();
-        self.call(Direction::Encrypt, tweak, (to, to), payload.len());
+        self.transform(Direction::Encrypt, tweak, Payload::InPlace(payload));
     }
 
     /// As [`Xts::decrypt`], where it lies.
     pub(crate) fn decrypt_in_place(&self, tweak: Tweak, payload: &mut [u8]) {
-        let to = payload.as_mut_ptr();
-        self.call(Direction::Decrypt, tweak, (to, to), payload.len());
+        self.transform(Direction::Decrypt, tweak, Payload::InPlace(payload));
     }
 
-    fn transform(&self, direction: Direction, tweak: Tweak, from: &[u8], to: &mut [u8]) {
-        assert_eq!(from.len(), to.len(), "a payload becomes as many bytes");
-        self.call(direction, tweak, (from.as_ptr(), to.as_mut_ptr()), from.len());
-    }
-
-    /// Transforms `length` bytes; both addresses must be valid for so many, and the same or apart.
     #[expect(unsafe_code, reason = "the library takes addresses")]
-    fn call(
-        &self,
-        direction: Direction,
-        tweak: Tweak,
-        (from, to): (*const u8, *mut u8),
-        length: usize,
-    ) {
+    fn transform(&self, direction: Direction, tweak: Tweak, payload: Payload<'_>) {
+        let (from, to, length) = match payload {
+            Payload::Apart(from, to) => {
+                assert_eq!(from.len(), to.len(), "a payload becomes as many bytes");
+                (from.as_ptr(), to.as_mut_ptr(), from.len())
+            }
+            Payload::InPlace(payload) => {
+                let (to, length) = (payload.as_mut_ptr(), payload.len());
+                (to.cast_const(), to, length)
+            }
+        };
         assert!((PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&length), "a block at least");
         let idle = &self.idle[direction as usize];
         let known = lock(idle).pop();
         let context = known.unwrap_or_else(|| self.context(direction));
         let bytes = c_int::try_from(length).expect("a payload");
         let mut written: c_int = 0;
-        // SAFETY: the context has a key; the caller says that both addresses are good for `length`
-        // bytes, and XTS writes as many as it reads.
+        // SAFETY: the context has a key; both addresses are those of `length` bytes that are
+        // borrowed until the call returns, the same ones or apart, and XTS writes as many as it
+        // reads.
         let done = unsafe {
             let at = context.0.as_ptr();
             let (same, none) = (ptr::null(), ptr::null_mut());

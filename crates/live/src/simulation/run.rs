@@ -190,8 +190,8 @@ pub fn simulate_encrypted(seed: u64, operations: u64) -> Result<Tally, Failure> 
 fn drawn_key(rng: &mut Rng) -> UnlockingKey {
     let mut bytes = [0; 32];
     bytes.as_chunks_mut::<8>().0.iter_mut().for_each(|it| *it = rng.next_u64().to_le_bytes());
-    // No text has such a byte.
-    bytes[0] = 0;
+    // No text in UTF-8 has such a byte.
+    bytes[0] = 0xff;
     UnlockingKey::of_bytes(&bytes).expect("a key of 32 bytes")
 }
 

@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 use status::{Compression, Namespace};
 use status::{NotErased, Promise, drive_id};
 
+use crate::engine::dies::erasure::erase_medium;
 use crate::engine::drive::creation::{Plan, format, format_encrypted};
 use crate::engine::drive::scrub::{HeldUnits, MediumAndUnits};
+use crate::format::layout::Layout;
 use crate::host_death::{self, FileChange};
 use crate::medium::is_block_device;
 use crate::mutants::{self, Mutant};
@@ -23,7 +25,8 @@ use crate::volume::new_die::{Contents, NewDie};
 use crate::volume::opening::buffer_path;
 use crate::volume::space_taken::SpaceTaken;
 use crate::{
-    Access, Drive, Medium, Namespaces, OpenError, Opening, Preallocation, Shape, UnlockingKey,
+    Access, Drive, FileMedium, Medium, Namespaces, OpenError, Opening, Preallocation, Shape,
+    UnlockingKey,
 };
 
 pub(super) const FILE: &str = "volume.toml";
@@ -184,6 +187,15 @@ impl Volume {
         self.unerased.push(UnerasedMedium { path: path.to_owned(), die });
         let excess = self.unerased.len().saturating_sub(UNERASED_MAX);
         self.unerased.drain(..excess);
+    }
+
+    /// Dies have failed, and keep what they hold.
+    pub(super) fn note_failed(&mut self, lost: &[usize]) {
+        for die in lost {
+            if let Some(path) = self.dies.get(*die).cloned() {
+                self.note_unerased(Some(*die), &path);
+            }
+        }
     }
 
     /// A purge was completed that did not reach the dies `lost`, nor the media at `missed`.
@@ -348,7 +360,9 @@ pub fn create(options: &CreateOptions, volume_options: &VolumeOptions) -> Result
     create_while(options, volume_options, &|| true)
 }
 
-/// As [`create`], for as long as `go_on` says so, which is asked before each die.
+/// As [`create`], for as long as `go_on` says so, which is asked before each die, and before each
+/// part of one that is erased as a whole: dies and hot spares of an encrypted drive whose former
+/// contents may be lost, since those are not encrypted with its key.
 ///
 /// # Errors
 /// As [`create`], and when it was stopped.
@@ -359,6 +373,8 @@ pub fn create_while(
 ) -> Result<(), OpenError> {
     let VolumeOptions { name, hot_spares, rated_cycles, namespaces, contents, .. } = volume_options;
     name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
+    let key = volume_options.key.as_ref();
+    key.map_or(Ok(()), UnlockingKey::check_new).map_err(OpenError::refused)?;
     let volume = &options.volume;
     let files = options.dies.iter().chain(hot_spares);
     SpaceTaken::check(&options.shape()?, files, volume_options.preallocation)?;
@@ -371,6 +387,12 @@ pub fn create_while(
         let is_new = !spare.exists();
         add_spare(volume, &drive, spare, *contents)?;
         unfinished.files.extend(is_new.then(|| spare.clone()));
+        if is_erased_whole(volume_options) {
+            let opened = FileMedium::open(spare, Access::default());
+            let failed =
+                |source| OpenError::medium(&format!("erasing {}", spare.display()), source);
+            erase_whole(spare, &opened.map_err(failed)?, &options.shape()?, go_on)?;
+        }
     }
     drive.close()?;
     if let Some(name) = name {
@@ -385,6 +407,23 @@ pub fn create_while(
     check_goes_on(go_on)?;
     unfinished.keep();
     Ok(())
+}
+
+/// True if all of a medium is erased before it becomes a die.
+fn is_erased_whole(VolumeOptions { contents, key, .. }: &VolumeOptions) -> bool {
+    *contents == Contents::Lost && key.is_some()
+}
+
+/// Has all that a medium held read as zeroes.
+fn erase_whole(
+    path: &Path,
+    medium: &dyn Medium,
+    shape: &Shape,
+    go_on: &dyn Fn() -> bool,
+) -> Result<(), OpenError> {
+    let failed = |source| OpenError::medium(&format!("erasing {}", path.display()), source);
+    let (layout, go_on) = (Layout::new(shape), || check_goes_on(go_on));
+    erase_medium(medium, &layout, medium.size(), go_on, failed)
 }
 
 fn check_goes_on(go_on: &dyn Fn() -> bool) -> Result<(), OpenError> {
@@ -405,9 +444,10 @@ impl UnfinishedFolder {
     fn make(
         &mut self,
         options: &CreateOptions,
-        VolumeOptions { preallocation, contents, key, .. }: &VolumeOptions,
+        volume_options: &VolumeOptions,
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), OpenError> {
+        let VolumeOptions { preallocation, contents, key, .. } = volume_options;
         let shape = options.shape()?;
         let path = options.volume.join(FILE);
         if path.exists() {
@@ -432,6 +472,9 @@ impl UnfinishedFolder {
         check_goes_on(go_on)?;
         for (die, medium) in options.dies.iter().zip(&media) {
             new(die).clear(&**medium)?;
+            if is_erased_whole(volume_options) {
+                erase_whole(die, &**medium, &shape, go_on)?;
+            }
         }
         let drive = generate_id()
             .map_err(|source| OpenError::medium("generating the volume ID", source))?;

@@ -47,11 +47,7 @@ fn mark(volume: &Path, drive: &Drive) -> Result<PurgeMark, OpenError> {
     let lost = drive.lost_dies();
     update(volume, |described| {
         let unerased = described.unerased.clone();
-        for die in lost {
-            if let Some(path) = described.dies.get(die).cloned() {
-                described.note_unerased(Some(die), &path);
-            }
-        }
+        described.note_failed(&lost);
         let is_unfinished = std::mem::replace(&mut described.purge_unfinished, true);
         Ok(PurgeMark { is_unfinished, unerased })
     })
@@ -96,6 +92,10 @@ fn end(volume: &Path, drive: &Drive) {
             for spare in last.not_erased.iter().filter(|it| it.die.is_none()) {
                 described.note_unerased(None, Path::new(&spare.path));
             }
+        } else {
+            // Such as a die in use whose headers keep a key.
+            let dies = last.not_erased.iter().filter_map(|it| it.die);
+            described.note_failed(&dies.map(|die| die as usize).collect::<Vec<_>>());
         }
         Ok(())
     });
@@ -282,6 +282,25 @@ mod tests {
         assert_eq!(told(&drive).len(), 2);
         purge_volume(&options.volume, &drive, |_, _| true).unwrap();
         assert_eq!(told(&drive), [NotErased::die(1, new.display().to_string())]);
+    }
+
+    #[test]
+    fn a_die_in_use_that_a_failed_purge_did_not_erase_is_told_until_one_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let (options, drive) = volume(folder.path(), Preallocation::Off);
+        let told = || crate::volume::folder::unerased_media(&options.volume);
+        purge_volume(&options.volume, &drive, |done, _| {
+            if done == 1 {
+                drive.store().dies.note_key_kept(1, &io::Error::other("it keeps a key"));
+            }
+            done < 1
+        })
+        .unwrap();
+        assert_eq!(told(), [NotErased::die(1, options.dies[1].display().to_string())]);
+        drop(drive);
+        let drive = Drive::open(&options.volume).unwrap();
+        purge_volume(&options.volume, &drive, |_, _| true).unwrap();
+        assert_eq!(told(), []);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blockio::Bytes;
 use live::{
-    Compression, Contents, CreateOptions, Device as _, Drive, Durability, OpenError, Replacement,
-    VolumeOptions, add_spare, create,
+    Compression, Contents, CreateOptions, Device as _, Drive, Durability, OpenError, Preallocation,
+    Replacement, UnlockingKey, VolumeOptions, add_spare, create,
 };
 
 /// The flag by which mounts, swap, RAID and LVM claim a block device.
@@ -151,4 +151,42 @@ fn a_block_device_that_holds_something_is_overwritten_only_where_that_is_allowed
     let replaced = Replacement::prepare(&own.volume, &drive, 1, &device.0, Contents::Kept);
     replaced.unwrap().carry_out(&drive, |_, _| true).unwrap();
     assert!(drive.is_redundant());
+}
+
+#[test]
+fn nothing_that_devices_held_is_left_once_an_encrypted_volume_takes_them() {
+    const MARK: [u8; 16] = *b"once in the open";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = Loop::new(&folder.path().join("image")) else { return };
+    let options = options(folder.path().join("volume"), vec![device.0.clone()]);
+    let fill = || {
+        let image = File::options().write(true).open(&device.0).unwrap();
+        image.write_all_at(&MARK.repeat((64 << 20) / MARK.len()), 0).unwrap();
+        image.sync_all().unwrap();
+    };
+    let marks = || {
+        let image = std::fs::read(&device.0).unwrap();
+        image.as_chunks::<16>().0.iter().filter(|it| **it == MARK).count()
+    };
+    for preallocation in [Preallocation::Off, Preallocation::Full] {
+        fill();
+        let key = Some(UnlockingKey::of_bytes(&[0xff; 32]).unwrap());
+        let contents = Contents::Lost;
+        let encrypted = VolumeOptions { key, contents, preallocation, ..VolumeOptions::default() };
+        create(&options, &encrypted).unwrap();
+        assert_eq!(marks(), 0);
+        std::fs::remove_dir_all(&options.volume).unwrap();
+    }
+    fill();
+    let contents = Contents::Lost;
+    create(&options, &VolumeOptions { contents, ..VolumeOptions::default() }).unwrap();
+    assert!(marks() > 0, "what is not encrypted is erased by a purge");
+    std::fs::remove_dir_all(&options.volume).unwrap();
+    fill();
+    let before = std::fs::read(&device.0).unwrap();
+    let key = Some(UnlockingKey::of_bytes(&[0xff; 31]).unwrap());
+    let unfit = VolumeOptions { key, contents, ..VolumeOptions::default() };
+    let refused = create(&options, &unfit).unwrap_err().to_string();
+    assert!(refused.contains("neither text in UTF-8"), "{refused}");
+    assert!(std::fs::read(&device.0).unwrap() == before, "a key that is refused erases nothing");
 }

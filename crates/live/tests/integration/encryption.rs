@@ -17,7 +17,7 @@ const SIZE: u64 = 8 << 20;
 const MARK_BYTES: usize = 64;
 
 fn raw_key(first: u8) -> UnlockingKey {
-    let mut bytes = [0; 32];
+    let mut bytes = [0xff; 32];
     bytes[1] = first;
     UnlockingKey::of_bytes(&bytes).expect("nothing fails")
 }

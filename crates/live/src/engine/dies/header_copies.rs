@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   the older copy at the beginning ─► durable on every die ─► the other one, and that at the end
+//!   other keys: as the first line, and the first copy is read back before the others are written
 //!   no die any more: the copy at the end ─► durable ─► those at the beginning
 //! ```
 //!
@@ -17,11 +18,13 @@ use std::io;
 
 use device::DeviceError;
 use device::is_host_full;
+use zerocopy::IntoBytes as _;
 
 use crate::engine::dies::signature::foreign;
 use crate::engine::dies::{Dies, die_number, medium_error};
 use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
+use crate::format::key_area::KeyArea;
 use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::mutants::{self, Mutant};
 use crate::{Medium, Shape};
@@ -65,6 +68,52 @@ pub(crate) fn write_to_all(header: &mut Header, dies: &Dies) -> Result<(), Devic
     }
 }
 
+/// As [`write_to_all`], of a header with other keys: the first copy of each die is read back from
+/// the medium before the other ones, which have the former keys, are written over.
+///
+/// # Errors
+/// As [`write_to_all`], and [`DeviceError::Transient`] while a die does not respond to reads.
+pub(crate) fn write_keys_to_all(header: &mut Header, dies: &Dies) -> Result<(), DeviceError> {
+    loop {
+        let Err((die, error)) = write_as(header, dies, ReadBack::First) else { return Ok(()) };
+        dies.check_responsive()?;
+        if !dies.lose_for(die, &error) {
+            return Err(medium_error(format!("writing the header of die {die}"))(error));
+        }
+    }
+}
+
+/// Checks that all copies of the header of a die hold these keys and no others.
+///
+/// # Errors
+/// The copy of which that cannot be said.
+pub(crate) fn check_keys(
+    dies: &Dies,
+    die: usize,
+    layout: &Layout,
+    keys: &KeyArea,
+) -> io::Result<()> {
+    let has_end = dies.has_bytes(die, layout.die_bytes_with_end());
+    let end = has_end.then(|| (layout.end_header_from(), "at the end"));
+    let places = [(0, "at the beginning"), (HEADER_BYTES, "after the one at the beginning")];
+    for (at, place) in places.into_iter().chain(end) {
+        let mut page = [0; PAGE_BYTES];
+        let copy = format!("the copy {place} of its header, at byte {at},");
+        dies.peek_stored(die, at, &mut page)
+            .map_err(|error| io::Error::other(format!("{copy} cannot be read back: {error}")))?;
+        let is_it = match Header::key_bytes(&page) {
+            Some(held) => held.as_bytes() == keys.encode().as_bytes(),
+            // A host without space leaves the end as it is, without any key.
+            None => at >= 2 * HEADER_BYTES,
+        };
+        if !is_it {
+            let kept = format!("{copy} does not hold the present keys alone after it was written");
+            return Err(io::Error::other(kept));
+        }
+    }
+    Ok(())
+}
+
 /// Writes this header to all copies of every die that has not failed, as its newest, and makes
 /// it durable.
 ///
@@ -76,6 +125,31 @@ pub(crate) fn write_to_all(header: &mut Header, dies: &Dies) -> Result<(), Devic
 /// # Errors
 /// The first die that cannot be written.
 pub(crate) fn write(header: &mut Header, dies: &Dies) -> Result<(), (usize, io::Error)> {
+    write_as(header, dies, ReadBack::None)
+}
+
+/// Copies that are read back from the medium once they are durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadBack {
+    None,
+    /// The first copy that is written of each die.
+    First,
+}
+
+/// Manner of writing one copy of each die.
+#[derive(Clone, Copy, Debug)]
+struct CopyWrite {
+    /// True if the copy at the end is written, too.
+    with_end: bool,
+    /// True if it is read back.
+    is_read_back: bool,
+}
+
+fn write_as(
+    header: &mut Header,
+    dies: &Dies,
+    read_back: ReadBack,
+) -> Result<(), (usize, io::Error)> {
     assert_eq!(dies.count(), header.shape.dies as usize, "a header knows its dies");
     let (were_lost, lost_since) = (header.lost, header.lost_since);
     header.note_lost(dies.incomplete());
@@ -92,7 +166,8 @@ pub(crate) fn write(header: &mut Header, dies: &Dies) -> Result<(), (usize, io::
         let is_last = copy == copies || mutants::is(Mutant::EndHeaderEarly);
         let shared = |die| is_joining(die).then(|| lost_since[die]);
         let with_end = is_last && header.has_end_copy() && !mutants::is(Mutant::FormerKeyKept);
-        write_copy(header, dies, &order, shared, with_end)?;
+        let is_read_back = copy == 1 && read_back == ReadBack::First;
+        write_copy(header, dies, &order, shared, CopyWrite { with_end, is_read_back })?;
         // The second copy can say that every die has the first one.
         header.version_everywhere = header.version;
     }
@@ -103,15 +178,14 @@ pub(crate) fn write(header: &mut Header, dies: &Dies) -> Result<(), (usize, io::
     Ok(())
 }
 
-/// Writes one copy at the beginning of each of these dies, the one that is torn or older, and
-/// the one at the end, too, where `with_end` is set. `shared` is the last version that was
-/// everywhere with a die, where it is not that of the others.
+/// Writes one copy at the beginning of each of these dies, the one that is torn or older. `shared`
+/// is the last version that was everywhere with a die, where it is not that of the others.
 fn write_copy(
     header: &mut Header,
     dies: &Dies,
     order: &[usize],
     shared: impl Fn(usize) -> Option<u64>,
-    with_end: bool,
+    CopyWrite { with_end, is_read_back }: CopyWrite,
 ) -> Result<(), (usize, io::Error)> {
     let everywhere = header.version_everywhere;
     for die in order.iter().copied() {
@@ -131,9 +205,24 @@ fn write_copy(
                 }
                 dies.sync(die)
             })
+            .and_then(|()| {
+                if is_read_back {
+                    check_written(dies, die, copy * HEADER_BYTES, &bytes)
+                } else {
+                    Ok(())
+                }
+            })
             .map_err(|error| (die, error))?;
     }
     Ok(())
+}
+
+/// Checks that a die has what was written to it.
+fn check_written(dies: &Dies, die: usize, at: u64, bytes: &[u8]) -> io::Result<()> {
+    let mut page = [0; PAGE_BYTES];
+    dies.peek_stored(die, at, &mut page)?;
+    let lost = || io::Error::other(format!("what was written at byte {at} is not read back"));
+    if page == bytes { Ok(()) } else { Err(lost()) }
 }
 
 /// Writes the copy at the end of a die, which becomes longer for it, if it has room for one.

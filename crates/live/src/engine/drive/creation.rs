@@ -211,7 +211,8 @@ pub fn format_encrypted(
     drive: u64,
     unlocking: &UnlockingKey,
 ) -> Result<(), OpenError> {
-    let keys = MediaKeys::generate(unlocking, Cost::USUAL, drive).wrapped();
+    let secret = unlocking.new_secret().map_err(OpenError::refused)?;
+    let keys = MediaKeys::generate(secret, Cost::USUAL, drive).wrapped();
     format_with((FORMAT_VERSION_ENCRYPTED, keys), media, shape, drive)
 }
 

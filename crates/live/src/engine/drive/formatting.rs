@@ -209,8 +209,9 @@ impl Drive {
     }
 
     /// Forgets what is stored, durably, in both checkpoints too, and with it the keys that it was
-    /// encrypted with.
-    fn forget_all(&self) -> Result<(), DeviceError> {
+    /// encrypted with. Returns apart whether those have left every header: where one did not, what
+    /// is stored can be erased all the same.
+    fn forget_all(&self) -> Result<Result<(), DeviceError>, DeviceError> {
         if self.store.keys().is_some_and(|keys| !keys.has_room()) {
             // Purges were cut off before they dropped a key, again and again.
             self.forget_stored(None)?;
@@ -218,7 +219,7 @@ impl Drive {
         }
         let next = self.add_key()?;
         self.forget_stored(next)?;
-        self.drop_former_keys()
+        Ok(self.drop_former_keys())
     }
 
     /// Forgets what is stored, durably; pages are encrypted with `next` from then on.
@@ -390,11 +391,11 @@ impl PurgeTurn<'_> {
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), E> {
         let drive = self.drive;
-        let purged = drive
-            .noting(drive.forget_all())
-            .map_err(E::from)
-            .and_then(|()| resize())
-            .and_then(|()| Ok(drive.noting(drive.erase_unused(go_on))?));
+        let purged = drive.noting(drive.forget_all()).map_err(E::from).and_then(|keys_dropped| {
+            resize()?;
+            drive.noting(drive.erase_unused(go_on))?;
+            Ok(drive.noting(keys_dropped)?)
+        });
         let is_whole = drive
             .maintenance()
             .purge

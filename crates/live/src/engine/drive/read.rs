@@ -159,11 +159,12 @@ impl Drive {
             for PageRead { lpn, page, read } in stored.by_ref().take(run.count) {
                 let is_it = |extent: &Extent| extent.lpn == *lpn && extent.codec != Codec::Lost;
                 let extent = found.next().flatten().filter(|(extent, _)| is_it(extent));
-                let done = match extent {
-                    Some((extent, payload)) => self.open_page(*lpn, extent, payload, page),
-                    None => self.read_again(*lpn, page),
-                };
-                note(&mut answers[*read], done);
+                let opened =
+                    extent.map(|(extent, payload)| self.open_page(*lpn, extent, payload, page));
+                // A purge may have dropped its key since it was located.
+                if !matches!(opened, Some(Ok(()))) {
+                    note(&mut answers[*read], self.read_again(*lpn, page));
+                }
             }
         }
     }
@@ -224,7 +225,12 @@ impl Drive {
                     {
                         self.store.note_reconstructed(stored, fault);
                     }
-                    return self.open_page(lpn, extent, &payload, page).map(|()| Some(stored));
+                    let opened = self.open_page(lpn, extent, &payload, page);
+                    // A purge may have dropped its key meanwhile.
+                    if opened.is_err() && self.core()?.locate(lpn) != located {
+                        continue;
+                    }
+                    return opened.map(|()| Some(stored));
                 }
             }
             // It is lost if it cannot be read between two looks at which all dies respond.

@@ -303,7 +303,7 @@ mod tests {
         drive.purge().unwrap();
         assert!(drive.lost_dies().is_empty());
         let said = drive.status().not_erased().unwrap();
-        assert!(said.starts_with("A bad place of die 1 was not erased: "), "{said}");
+        assert!(said.starts_with("A part of die 1 was not erased: "), "{said}");
         write(&drive, 0..PAGES);
         assert_eq!(settled(&drive), [Some(BadPlaceState::Retired)]);
         assert!(are_right(&drive));
