@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use device::{PersistentReservations, Registration, ReservationKind};
 
-pub(super) use self::guard::ReservationGuard;
+pub(super) use self::guard::{HostCommand, ReservationGuard};
 pub(super) use self::notification::{Notice, Notification, NotificationLog};
 pub(super) use self::report::report;
 use super::command::IoCommand;
