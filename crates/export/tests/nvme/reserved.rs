@@ -215,6 +215,31 @@ fn a_preempted_host_is_told_and_kept_out() {
 }
 
 #[test]
+fn the_status_shows_reservations() {
+    let rig = Operated::new();
+    let (mut a, mut b) = (Contender::new(&rig, 1), Contender::new(&rig, 0));
+    let shown = || rig.subsystem.reservations(1).unwrap();
+    assert_eq!(shown(), status::Reservations::default());
+    assert_eq!(a.reserve(0x0D, PERSISTENT, (0, 0xA)), 0);
+    b.register(u64::MAX);
+    assert_eq!((shown().kind, shown().is_persistent), (None, true));
+    assert_eq!(a.acquire(3, 0xA), 0);
+    let told = shown();
+    assert_eq!(told.kind.as_deref(), Some("write-exclusive-registrants-only"));
+    let [own, other] = told.registrants.as_slice() else { panic!("{told:?}") };
+    assert_eq!(own.host_id.as_deref(), Some("01010101-0101-0101-0101-010101010101"));
+    assert_eq!((own.key.as_str(), own.is_holder), ("0xa", true));
+    assert_eq!((&other.host_id, other.is_holder), (&None, false));
+    assert!(other.controller.is_some() && other.key == "0xffffffffffffffff");
+    // What is stored alone, as where no hosts are served.
+    let stored = export::nvme::stored_reservations(rig.operator.as_ref(), 1);
+    assert_eq!((stored.registrants.as_slice(), &stored.kind), (&told.registrants[..1], &told.kind));
+    assert_eq!(rig.subsystem.reservations(9), None);
+    a.clear(0xA);
+    assert_eq!(shown(), status::Reservations { is_persistent: true, ..Default::default() });
+}
+
+#[test]
 fn reserved_values_and_unfit_reports_are_refused() {
     let rig = Operated::new();
     let mut a = Contender::new(&rig, 1);
