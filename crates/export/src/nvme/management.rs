@@ -69,8 +69,8 @@ pub(super) fn manage(
     done.into()
 }
 
-/// Admits one of these commands, which are of the group of writes, to its namespaces as long as what
-/// is returned lives; a self-test and a creation are of none.
+/// Admits one of these commands, which are of the group of writes, to its namespaces as long as
+/// what is returned lives; a self-test and a creation are of none.
 ///
 /// # Errors
 /// Fails if a reservation of another host does not admit it.

@@ -32,7 +32,7 @@ use super::{
 pub(crate) struct ReservationGuard {
     namespace: u32,
     reservations: RwLock<Reservations>,
-    shown: Mutex<Shown>,
+    shown: Mutex<ShownReservations>,
     /// Holds off clients that are no hosts.
     fence: Arc<Fence>,
     /// Notices that hosts do not want (Reservation Notification Mask).
@@ -44,7 +44,7 @@ pub(crate) struct ReservationGuard {
 
 /// Reservations outside of their lock, which is held as long as commands are carried out.
 #[derive(Debug, Default)]
-struct Shown {
+struct ShownReservations {
     reservations: Reservations,
     /// Hosts of reservation commands under way, by a number.
     pending: BTreeMap<u64, ReservingHost>,
@@ -74,7 +74,10 @@ impl ReservationGuard {
     pub(crate) fn new(namespace: u32, fence: Arc<Fence>, operations: &dyn Operations) -> Self {
         let stored = operations.reservations(namespace);
         let reservations = Reservations::restored(&stored, operations.keeps_reservations());
-        let shown = Shown { reservations: reservations.clone(), ..Shown::default() };
+        let shown = ShownReservations {
+            reservations: reservations.clone(),
+            ..ShownReservations::default()
+        };
         Self {
             namespace,
             reservations: RwLock::new(reservations),
@@ -223,7 +226,7 @@ impl ReservationGuard {
         Ok(told)
     }
 
-    /// Those notices that hosts want.
+    /// Notices that hosts want.
     fn wanted(&self, mut told: Vec<Notification>) -> Vec<Notification> {
         told.retain(|it| self.mask() & it.notice.mask() == 0);
         told
@@ -266,7 +269,7 @@ impl ReservationGuard {
     }
 }
 
-impl Shown {
+impl ShownReservations {
     /// Adds a command of a host. Returns its number.
     fn begin(&mut self, host: ReservingHost) -> u64 {
         self.begun += 1;
