@@ -47,6 +47,18 @@ impl ReservationKind {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
+    /// Returns its name in the status of a drive.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::WriteExclusive => "write-exclusive",
+            Self::ExclusiveAccess => "exclusive-access",
+            Self::WriteExclusiveRegistrants => "write-exclusive-registrants-only",
+            Self::ExclusiveAccessRegistrants => "exclusive-access-registrants-only",
+            Self::WriteExclusiveAllRegistrants => "write-exclusive-all-registrants",
+            Self::ExclusiveAccessAllRegistrants => "exclusive-access-all-registrants",
+        }
+    }
+
     /// True if every client may read.
     pub const fn is_write_exclusive(self) -> bool {
         matches!(

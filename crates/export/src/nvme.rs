@@ -61,6 +61,7 @@ pub use self::authentication::{Secrets, SecretsError};
 pub(crate) use self::pcie::DOORBELLS_AT;
 pub(crate) use self::pcie::PcieController;
 pub(crate) use self::property::VECTORS;
+pub use self::reservation::stored_reservations;
 pub(crate) use self::subsystem::SecureChannel;
 pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
 pub(crate) use self::tcp::AuthenticatedHost;

@@ -91,11 +91,11 @@ impl Caller {
 const fn is_of_hosts(fault: &Fault) -> bool {
     matches!(
         fault,
-        Fault::ResetControllers
-            | Fault::FailControllers
+        Fault::ResetControllers {}
+            | Fault::FailControllers {}
             | Fault::Remove { .. }
             | Fault::FailWrites { .. }
-            | Fault::FailPlp
+            | Fault::FailPlp {}
             | Fault::Heat { .. }
             | Fault::Wear { .. }
     )
@@ -177,7 +177,7 @@ impl FaultInjector {
     pub fn inject(&self, fault: Fault) -> io::Result<()> {
         fault.check().map_err(io::Error::other)?;
         match fault {
-            Fault::CutPower => self.cut_power(),
+            Fault::CutPower {} => self.cut_power(),
             Fault::FailDie { die } => {
                 self.die(die)?.fail();
                 Ok(())

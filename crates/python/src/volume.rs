@@ -6,7 +6,7 @@ use std::path::Path;
 use lab::{Error, Kind};
 use live::OpenError;
 use pyo3::prelude::*;
-use status::management::{Answer, Connection, Request};
+use status::management::{Answer, Connection, FAULTS_NOT_ALLOWED, Request};
 use status::{Fault, History, HistorySpan, Status};
 
 use crate::failure::{exception, json, order, refused};
@@ -32,8 +32,13 @@ fn needed_server(folder: &Path, reason: &str, options: &str) -> Result<Connectio
     let shown = folder.display();
     server(folder)?.ok_or_else(|| {
         Error::new(Kind::Input, format!("{shown} is not served, and {reason}"))
-            .hint(format!("`floatgate volume serve {shown}{options}`"))
+            .hint(remedy(folder, options))
     })
+}
+
+/// The command that serves the volume in `folder` with options.
+fn remedy(folder: &Path, options: &str) -> String {
+    format!("`floatgate volume serve {}{options}`", folder.display())
 }
 
 fn status_of(folder: &Path) -> Result<Status, Error> {
@@ -86,13 +91,16 @@ fn inject(folder: &Path, fault: Fault) -> Result<(), Error> {
     let mut server = needed_server(folder, "only a server has faults injected", options)?;
     match server.order(&Request::InjectFault { fault }) {
         // A server without power does not answer.
-        Err(source) if fault == Fault::CutPower && source.kind() == ErrorKind::UnexpectedEof => {
+        Err(source)
+            if matches!(fault, Fault::CutPower {}) && source.kind() == ErrorKind::UnexpectedEof =>
+        {
             Ok(())
         }
         done => done.map_err(|source| {
             let text = format!("injecting a fault into {}", folder.display());
-            let remedy = "a server injects faults where it was started with --fault-injection";
-            Error::new(Kind::Io, text).source(source).hint(remedy)
+            let is_allowed = source.to_string() != FAULTS_NOT_ALLOWED;
+            let error = Error::new(Kind::Io, text).source(source);
+            if is_allowed { error } else { error.hint(remedy(folder, options)) }
         }),
     }
 }

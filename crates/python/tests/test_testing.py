@@ -66,6 +66,14 @@ def test_wrong_arguments_are_named(served_volume, tmp_path):
         served_volume.inject("stal")
     with pytest.raises(fg.Error, match="at most 3600000 ms"):
         served_volume.inject("stall", stall_ms=10**9)
+    for kind in ("cut-power", "fail-plp", "fail-controllers", "reset-controllers"):
+        with pytest.raises(fg.Error, match="unknown field `die`"):
+            served_volume.inject(kind, die=1)
+    with pytest.raises(fg.Error, match="unknown field `fault`"):
+        served_volume.inject("stall", fault=1)
+    with pytest.raises(fg.Error, match="there is no die 9") as raised:
+        served_volume.inject("fail-die", die=9)
+    assert raised.value.remedy == ""
     with pytest.raises(fg.Error, match=r"nvme\+tcp") as raised:
         served_volume.nvme_uri
     assert raised.value.remedy == "needs nvme=True"
@@ -80,6 +88,53 @@ def test_wrong_arguments_are_named(served_volume, tmp_path):
         with ServedVolume("64M", faults=[unknown], folder=tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_without_faults_says_what_allows_them(command, tmp_path):
+    with ServedVolume("64M", file=False, folder=tmp_path) as drive:
+        drive.stop()
+        words = [command, "volume", "serve", drive.volume.path, "--json", "--nbd",
+                 f"unix:{tmp_path / 'nbd.sock'}"]
+        server = subprocess.Popen(words, stdout=subprocess.PIPE)
+        try:
+            assert server.stdout.readline()
+            with pytest.raises(fg.Error, match="faults are not allowed") as raised:
+                drive.inject("fill")
+            assert raised.value.remedy.endswith("--fault-injection`")
+        finally:
+            server.terminate()
+            server.wait()
+            server.stdout.close()
+
+
+def test_a_server_that_does_not_begin_is_killed_and_its_last_lines_are_told(
+        command, monkeypatch, tmp_path):
+    hanging = tmp_path / "hanging"
+    hanging.write_text(f"#!/bin/sh\n[ $2 = serve ] || exec '{command}' \"$@\"\n"
+                       "seq 20 >&2\nexec sleep 600\n")
+    hanging.chmod(0o755)
+    drive = ServedVolume("64M", folder=tmp_path)
+    drive.start()
+    drive.stop()
+    monkeypatch.setattr(drive, "_command", str(hanging))
+    with pytest.raises(fg.Error, match="(?s)within 5 s.*killed.*last lines: 11\n.*20") as raised:
+        drive.start(timeout_s=5)
+    assert "timeout_s" in raised.value.remedy and "started" not in raised.value.text
+    monkeypatch.undo()
+    drive.remove()
+
+
+def test_the_files_of_a_killed_server_are_gone_when_it_is(served_volumes, monkeypatch, tmp_path):
+    # A shell unmounts after a server that was killed: this one is late.
+    late = tmp_path / "umount"
+    late.write_text("#!/bin/sh\nsleep 1\nPATH=${PATH#*:} exec umount \"$@\"\n")
+    late.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    drive = served_volumes("64M")
+    folder = drive.file.parent
+    assert os.listdir(folder) == [drive.file.name]
+    drive.kill()
+    assert os.listdir(folder) == []
 
 
 def test_the_examples_of_the_guide_find_both_mistakes(root, tmp_path):

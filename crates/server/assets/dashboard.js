@@ -276,6 +276,17 @@ function showSheet({ acknowledged_survives, format, server, hot_spares }) {
 // A count of all I/O queues, added up.
 const sum = (queues, key) => queues.reduce((all, queue) => all + queue[key], 0);
 
+function showReservations(namespaces) {
+  const reserved = namespaces.filter(({ reservations: it }) => it?.kind || it?.registrants.length);
+  at("reservations").hidden = reserved.length === 0;
+  const host = (it) => `${it.host_id ?? `of controller ${it.controller}`}, key ${it.key}${
+    it.is_holder ? ", holder" : ""}`;
+  fill("reservation-rows", reserved.map(({ id, reservations: it }) => line([
+    String(id), it.kind ?? "not reserved",
+    it.is_persistent ? "persistent" : "until the server stops",
+    it.registrants.map(host).join("; ")])));
+}
+
 function showNvme({ server }) {
   const moved = (kind) => `${bytes(kind.bytes)}, ${number(kind.commands)}`;
   fill("namespace-rows", (server.namespaces ?? []).map((one) => line([
@@ -284,6 +295,7 @@ function showNvme({ server }) {
     moved(one.reads), moved(one.writes), number(one.trims.commands),
     number(one.reads.failures + one.writes.failures + one.flushes.failures
       + one.trims.failures)])));
+  showReservations(server.namespaces ?? []);
   const controllers = server.controllers ?? [];
   at("controllers").hidden = controllers.length === 0;
   fill("controller-rows", controllers.map((one) => line([

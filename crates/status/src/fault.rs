@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 /// Longest stall or removal in milliseconds; a longer one is a power cut.
 const MS_MAX: u64 = 60 * 60 * 1000;
 
-/// Fault to inject.
+/// Fault to inject. One without values has no fields, for serde refuses keys of those alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
     /// Power cut: data that is not durable is lost or torn, sector by sector.
-    CutPower,
+    CutPower {},
     /// Every command to a die fails from now on.
     FailDie {
         /// Index of the die.
@@ -46,9 +46,9 @@ pub enum Fault {
         commands: u32,
     },
     /// Every NVMe controller is reset: connections end, and hosts may reconnect at once.
-    ResetControllers,
+    ResetControllers {},
     /// Every NVMe controller fails (CSTS.CFS).
-    FailControllers,
+    FailControllers {},
     /// The drive is gone from its NVMe hosts, as if it had been pulled.
     Remove {
         /// Milliseconds until it is back, at most an hour.
@@ -73,7 +73,7 @@ pub enum Fault {
         spare_percent: u8,
     },
     /// The power-loss protection fails: the drive acknowledges writes once they are durable.
-    FailPlp,
+    FailPlp {},
     /// Writes fail for want of space, but for as much as is trimmed from now on.
     Fill {
         /// Bytes that may still be written.

@@ -42,7 +42,8 @@ pub use self::namespace::Namespace;
 pub use self::promise::{LeftBuffer, Promise};
 pub use self::server::{
     Client, Climate, CommandCounts, Commands, EventRecord, Export, Lateness, Model,
-    NamespaceTraffic, NvmeController, NvmeQueue, Process, Refusal, Server, Traffic,
+    NamespaceTraffic, NvmeController, NvmeQueue, Process, Refusal, Registrant, Reservations,
+    Server, Traffic,
 };
 pub use self::status::{
     Format, HostShortage, LOST_LBAS_MAX, SCHEMA, SPARE_THRESHOLD_PERCENT, Smart, Space, State,

@@ -120,6 +120,10 @@ pub enum Request {
     Scrub,
 }
 
+/// Reason why a server that was started without faults refuses [`Request::InjectFault`].
+pub const FAULTS_NOT_ALLOWED: &str =
+    "faults are not allowed; start the server with --fault-injection";
+
 /// Answer of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]

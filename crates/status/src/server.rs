@@ -62,7 +62,7 @@ pub struct CommandCounts {
 }
 
 /// A namespace, and what clients do with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceTraffic {
     /// Number by which NVMe hosts know it.
     pub id: u32,
@@ -78,6 +78,9 @@ pub struct NamespaceTraffic {
     /// not.
     #[serde(default)]
     pub refusal: Option<Refusal>,
+    /// Reservations of NVMe hosts.
+    #[serde(default)]
+    pub reservations: Reservations,
     /// Reads.
     pub reads: CommandCounts,
     /// Writes.
@@ -98,6 +101,46 @@ pub enum Refusal {
     SanitizeUnfinished,
     /// A sanitize failed.
     SanitizeFailed,
+}
+
+/// Reservations of a namespace by NVMe hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservations {
+    /// Type of the reservation, such as `write-exclusive`; none if there is none.
+    pub kind: Option<String>,
+    /// True if the reservation and registrations outlast the server.
+    pub is_persistent: bool,
+    /// Hosts that are registered, in ascending order of their identifiers.
+    pub registrants: Vec<Registrant>,
+}
+
+impl Reservations {
+    /// True if there is nothing to tell.
+    pub const fn is_empty(&self) -> bool {
+        self.kind.is_none() && self.registrants.is_empty()
+    }
+}
+
+/// A host that is registered with a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registrant {
+    /// Its identifier, as `/etc/nvme/hostid` has it; none of a host that is known by its controller
+    /// alone.
+    pub host_id: Option<String>,
+    /// Identifier of the controller of a host without one.
+    pub controller: Option<u16>,
+    /// Its reservation key in hexadecimal, beginning with `0x`.
+    pub key: String,
+    /// True if it holds the reservation, alone or as all registrants do.
+    pub is_holder: bool,
+}
+
+impl Registrant {
+    /// Returns the host in words.
+    pub fn host(&self) -> String {
+        let of_controller = || format!("of controller {}", self.controller.unwrap_or_default());
+        self.host_id.clone().unwrap_or_else(of_controller)
+    }
 }
 
 /// A controller of an NVMe host.

@@ -253,7 +253,7 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
         format!("start `floatgate volume serve {shown} --fault-injection`")
     })?;
     let fault = match args.fault {
-        args::Fault::CutPower => Fault::CutPower,
+        args::Fault::CutPower => Fault::CutPower {},
         args::Fault::FailDie { die } => Fault::FailDie { die },
         args::Fault::FailRange { die, from, length } => {
             Fault::FailRange { die, from_bytes: from, length_bytes: length }
@@ -265,9 +265,9 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
         }
         args::Fault::Fill => Fault::Fill { left_bytes: 0 },
         args::Fault::FailReads { commands } => Fault::FailReads { commands },
-        args::Fault::ResetControllers => Fault::ResetControllers,
-        args::Fault::FailControllers => Fault::FailControllers,
-        args::Fault::FailPlp => Fault::FailPlp,
+        args::Fault::ResetControllers => Fault::ResetControllers {},
+        args::Fault::FailControllers => Fault::FailControllers {},
+        args::Fault::FailPlp => Fault::FailPlp {},
         args::Fault::Remove { time } => {
             let for_ms = u64::try_from(time.as_millis()).context("the removal is too long")?;
             Fault::Remove { for_ms }
@@ -280,7 +280,7 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
     };
     match server.order(&Request::InjectFault { fault }) {
         // A server without power does not answer.
-        Err(error) if fault == Fault::CutPower && is_gone(&error) => {
+        Err(error) if matches!(fault, Fault::CutPower {}) && is_gone(&error) => {
             drop(server);
             await_end(&args.volume).with_context(|| format!("cutting the power of {shown}"))?;
         }

@@ -12,8 +12,8 @@ use live::inspect;
 use live::{Compression, Life, Namespace, Promise};
 use status::{
     Commands, Format, HealthState, Lateness, Led, LeftBuffer, Model, NamespaceTraffic,
-    NvmeController, Problem, Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes,
-    warning_names,
+    NvmeController, Problem, Registrant, Scrub, Server, Smart, Space, State, Status, Supply, Wear,
+    Writes, warning_names,
 };
 
 use self::dies::{bad_place_row, bad_place_rows, damage_row, damage_rows, die_rows, stale_rows};
@@ -365,6 +365,7 @@ fn server_rows(server: &Server) -> Vec<StatusRow> {
     );
     rows.push(row("clients", clients));
     rows.extend(server.controllers.iter().map(controller_row));
+    rows.extend(server.namespaces.iter().flat_map(reservation_rows));
     rows.extend(model_row(server));
     rows
 }
@@ -377,6 +378,23 @@ fn controller_row(controller: &NvmeController) -> StatusRow {
     let queues = counted(queues.len() as u64, "I/O queue");
     let text = format!("{id}, {state}{proof}{encryption}, {transport}, {queues}; host {host}");
     row("NVMe controller", text)
+}
+
+/// Reservations of a namespace, with a row for each registered host; none where there are none.
+fn reservation_rows(namespace: &NamespaceTraffic) -> Vec<StatusRow> {
+    let held = &namespace.reservations;
+    if held.is_empty() {
+        return Vec::new();
+    }
+    let kind = held.kind.as_deref().unwrap_or("not reserved");
+    let lasts = if held.is_persistent { "persistent" } else { "until the server stops" };
+    let text = format!("namespace {}, {kind}, {lasts}", namespace.id);
+    let registrant = |it: &Registrant| {
+        let role = if it.is_holder { "holder" } else { "registrant" };
+        row("", format!("host {}, key {}, {role}", it.host(), it.key))
+    };
+    let rows = held.registrants.iter().map(registrant);
+    std::iter::once(row("reservation", text)).chain(rows).collect()
 }
 
 /// A namespace, with the commands of clients for it.
@@ -463,7 +481,7 @@ fn map_rows(space: &Space) -> Vec<StatusRow> {
 #[cfg(test)]
 mod tests {
     use server::drive_service::DriveService;
-    use status::{Die, Redundancy};
+    use status::{Die, Redundancy, Reservations};
 
     use super::*;
 
@@ -478,5 +496,29 @@ mod tests {
         };
         assert!(shown(true, false) && shown(false, true));
         assert!(!shown(false, false), "the die was rebuilt");
+    }
+
+    #[test]
+    fn reservations_are_shown_with_their_hosts() {
+        let registrant = |host_id: Option<&str>, is_holder| Registrant {
+            host_id: host_id.map(str::to_owned),
+            controller: host_id.is_none().then_some(3),
+            key: "0xa".to_owned(),
+            is_holder,
+        };
+        let mut namespace = NamespaceTraffic { id: 2, ..NamespaceTraffic::default() };
+        assert!(reservation_rows(&namespace).is_empty());
+        namespace.reservations = Reservations {
+            kind: Some("exclusive-access".to_owned()),
+            is_persistent: true,
+            registrants: vec![registrant(Some("01-02"), true), registrant(None, false)],
+        };
+        let shown = table::columns(&reservation_rows(&namespace));
+        let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+        assert!(lines[0].ends_with("namespace 2, exclusive-access, persistent"), "{shown}");
+        assert_eq!(
+            lines[1..],
+            ["host 01-02, key 0xa, holder", "host of controller 3, key 0xa, registrant"]
+        );
     }
 }

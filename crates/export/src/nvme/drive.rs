@@ -146,7 +146,7 @@ impl NvmeDrive {
         }
         for namespace in self.directory.all().iter() {
             let guard = namespace.reservations();
-            let told = guard.change(self.operations(), |it| Ok(it.remove(host)));
+            let told = guard.forget(self.operations(), host);
             // It was not stored, so that storing cannot fail.
             self.notify(guard.namespace(), &told.unwrap_or_default());
         }

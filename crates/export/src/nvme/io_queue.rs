@@ -21,7 +21,7 @@ use super::io::{Io, IoFailure, IoKind, asked_of_ranges};
 use super::lock::locked;
 use super::namespace::{HostController, Namespace, Namespaces, View};
 use super::repertoire::Repertoire;
-use super::reservation::{Notice, Notification, ReservationCommand, Reservations, report};
+use super::reservation::{HostCommand, Reservations, report};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use crate::PacedCommand;
@@ -208,16 +208,10 @@ impl IoQueue {
         let (drive, guard) = (subsystem.drive(), namespace.reservations());
         if let IoKind::Reserve(command) = io.kind {
             let (host, keys) = (self.shown.identity().host, command.keys(data));
-            let act = |it: &mut Reservations| {
-                let told = it.carry_out(host, command, keys)?;
-                if let ReservationCommand::Preempt { aborts: true, .. } = command {
-                    let is_preempted =
-                        |it: &&Notification| it.notice == Notice::RegistrationPreempted;
-                    guard.abort(told.iter().filter(is_preempted).map(|it| it.host));
-                }
-                Ok(told)
-            };
-            let told = guard.change(drive.operations(), act).map_err(IoFailure::Refused)?;
+            let it = HostCommand { host, command, keys };
+            let is_current = || self.link.is_alive() && self.shown.identity().host == host;
+            let told = guard.carry_out(drive.operations(), &it, is_current);
+            let told = told.map_err(IoFailure::Refused)?;
             drive.notify(namespace.id, &told);
             return Ok(Vec::new());
         }

@@ -6,6 +6,8 @@
 //!   Sanitize, Device Self-test ──► begun: completed at once; their logs report the progress
 //! ```
 
+use std::sync::RwLockReadGuard;
+
 use device::{
     EventKind, Exit, FormatRequest, FormatResult, NamespaceRequest, SanitizeRequest, SelfTest, Work,
 };
@@ -14,8 +16,8 @@ use super::command::{AdminCommand, Command};
 use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
 use super::identify::{BLOCK_FORMATS, IDENTIFY_BYTES};
-use super::namespace::{ALL_NAMESPACES, AttachmentError};
-use super::reservation::Access;
+use super::namespace::{ALL_NAMESPACES, AttachmentError, Namespaces};
+use super::reservation::{Access, Reservations};
 use super::status::{Status, in_progress, refusal};
 use super::wire::{low8, u16_at, u64_at};
 
@@ -41,9 +43,12 @@ pub(super) fn manage(
     (kind, command): (AdminCommand, &Command),
     data: &[u8],
 ) -> Outcome {
-    if let Err(status) = check_reservations(controller, context, (kind, command)) {
-        return Outcome::Completed(status.into());
-    }
+    let all = context.drive.directory().all();
+    // Held until it is begun: a host that acquires a reservation meanwhile waits.
+    let _admitted = match admit(controller, &all, (kind, command)) {
+        Ok(admitted) => admitted,
+        Err(status) => return Outcome::Completed(status.into()),
+    };
     let done = match kind {
         AdminCommand::FormatNvm => match format(context, command) {
             Ok(result) => {
@@ -64,24 +69,29 @@ pub(super) fn manage(
     done.into()
 }
 
-/// Checks that no reservation of another host keeps one of these commands, which are of the group
-/// of writes, from a namespace; a self-test and a creation are of none.
-fn check_reservations(
+/// Admits one of these commands, which are of the group of writes, to its namespaces as long as
+/// what is returned lives; a self-test and a creation are of none.
+///
+/// # Errors
+/// Fails if a reservation of another host does not admit it.
+fn admit<'a>(
     controller: &Controller,
-    context: &Context<'_>,
+    all: &'a Namespaces,
     (kind, command): (AdminCommand, &Command),
-) -> Result<(), Status> {
+) -> Result<Vec<RwLockReadGuard<'a, Reservations>>, Status> {
     match (kind, command.dword(10) & 0xF) {
-        (AdminCommand::DeviceSelfTest, _) | (AdminCommand::NamespaceManagement, 0) => return Ok(()),
+        (AdminCommand::DeviceSelfTest, _) | (AdminCommand::NamespaceManagement, 0) => {
+            return Ok(Vec::new());
+        }
         _ => {}
     }
     let id = command.namespace();
     let is_of_all = kind == AdminCommand::Sanitize || id == ALL_NAMESPACES;
-    let all = context.drive.directory().all();
     let host = || controller.shown().identity().host;
     all.iter()
         .filter(|it| is_of_all || it.id == id)
-        .try_for_each(|it| it.reservations().admit(host, Some(Access::Write)).map(drop))
+        .map(|it| it.reservations().admit(host, Some(Access::Write)))
+        .collect()
 }
 
 /// The command in the drive's history, after "asked to ".

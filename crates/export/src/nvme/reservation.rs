@@ -21,9 +21,10 @@ use std::collections::BTreeMap;
 
 use device::{PersistentReservations, Registration, ReservationKind};
 
-pub(super) use self::guard::ReservationGuard;
+pub(super) use self::guard::{HostCommand, ReservationGuard};
 pub(super) use self::notification::{Notice, Notification, NotificationLog};
-pub(super) use self::report::report;
+pub use self::report::stored_reservations;
+pub(super) use self::report::{report, shown};
 use super::command::IoCommand;
 use super::status::Status;
 use super::wire::{low8, u64_at};

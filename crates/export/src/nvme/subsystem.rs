@@ -24,6 +24,7 @@ use super::fabrics::{Connect, ConnectRefusal};
 use super::host::{Host, Purpose};
 use super::lock::locked;
 use super::repertoire::Repertoire;
+use super::reservation::shown;
 use super::status::Status;
 use super::tcp::TlsKeys;
 use crate::{Export, Exports, Pace, TlsMode};
@@ -199,6 +200,12 @@ impl Subsystem {
     /// Returns the controllers that hosts have, in ascending order of their identifiers.
     pub fn controllers(&self) -> Vec<status::NvmeController> {
         self.drive.controllers()
+    }
+
+    /// Returns the reservations of a namespace; none if there is no such namespace.
+    pub fn reservations(&self, namespace: u32) -> Option<status::Reservations> {
+        let all = self.drive.directory().all();
+        all.get(namespace).map(|it| shown(&it.reservations().snapshot()))
     }
 
     /// The drive, as commands of its controllers see it.

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use device::{
     Allocation, Device, DeviceError, Durability, MemoryDevice, Operations as _, ReadPart,
@@ -16,6 +17,8 @@ use crate::Rig;
 use crate::host::{Data, Host, Inner, Order, dial, io, u16_at, u32_at, u64_at};
 use crate::operated::{Operated, SIZE, controllers, creation};
 
+/// Longest wait for what does not wait itself.
+const PATIENCE: Duration = Duration::from_mins(2);
 const CONFLICT: u16 = 0x83;
 const FIELD: u16 = 0x02;
 /// Change Persist Through Power Loss State: off and on.
@@ -212,6 +215,31 @@ fn a_preempted_host_is_told_and_kept_out() {
 }
 
 #[test]
+fn the_status_shows_reservations() {
+    let rig = Operated::new();
+    let (mut a, mut b) = (Contender::new(&rig, 1), Contender::new(&rig, 0));
+    let shown = || rig.subsystem.reservations(1).unwrap();
+    assert_eq!(shown(), status::Reservations::default());
+    assert_eq!(a.reserve(0x0D, PERSISTENT, (0, 0xA)), 0);
+    b.register(u64::MAX);
+    assert_eq!((shown().kind, shown().is_persistent), (None, true));
+    assert_eq!(a.acquire(3, 0xA), 0);
+    let told = shown();
+    assert_eq!(told.kind.as_deref(), Some("write-exclusive-registrants-only"));
+    let [own, other] = told.registrants.as_slice() else { panic!("{told:?}") };
+    assert_eq!(own.host_id.as_deref(), Some("01010101-0101-0101-0101-010101010101"));
+    assert_eq!((own.key.as_str(), own.is_holder), ("0xa", true));
+    assert_eq!((&other.host_id, other.is_holder), (&None, false));
+    assert!(other.controller.is_some() && other.key == "0xffffffffffffffff");
+    // What is stored alone, as where no hosts are served.
+    let stored = export::nvme::stored_reservations(rig.operator.as_ref(), 1);
+    assert_eq!((stored.registrants.as_slice(), &stored.kind), (&told.registrants[..1], &told.kind));
+    assert_eq!(rig.subsystem.reservations(9), None);
+    a.clear(0xA);
+    assert_eq!(shown(), status::Reservations { is_persistent: true, ..Default::default() });
+}
+
+#[test]
 fn reserved_values_and_unfit_reports_are_refused() {
     let rig = Operated::new();
     let mut a = Contender::new(&rig, 1);
@@ -402,7 +430,7 @@ fn an_nbd_client_and_a_host_contend_over_sockets() {
     server.stop().unwrap();
 }
 
-/// A device whose writes wait while they are held.
+/// A device whose writes and trims wait while they are held.
 #[derive(Debug)]
 struct HeldDevice {
     device: MemoryDevice,
@@ -412,12 +440,40 @@ struct HeldDevice {
 }
 
 impl HeldDevice {
+    fn new() -> Arc<Self> {
+        let (device, is_held) = (MemoryDevice::new(SIZE), AtomicBool::new(true));
+        Arc::new(Self { device, is_held, order: Mutex::default() })
+    }
+
+    /// Notes that something begins, and waits while it is held.
+    fn begin(&self, what: &'static str) {
+        self.note(what);
+        while self.is_held.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    }
+
+    fn release(&self) {
+        self.is_held.store(false, Ordering::SeqCst);
+    }
+
+    fn order(&self) -> Vec<&'static str> {
+        self.order.lock().unwrap().clone()
+    }
+
     fn note(&self, what: &'static str) {
         self.order.lock().unwrap().push(what);
     }
 
     fn await_note(&self, what: &str) {
-        while !self.order.lock().unwrap().contains(&what) {
+        while !self.order().contains(&what) {
+            thread::yield_now();
+        }
+    }
+
+    /// Waits as long as something is likely to come that must not.
+    fn await_mistake() {
+        for _ in 0..10_000 {
             thread::yield_now();
         }
     }
@@ -437,10 +493,7 @@ impl Device for HeldDevice {
     }
 
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
-        self.note("writing");
-        while self.is_held.load(Ordering::SeqCst) {
-            thread::yield_now();
-        }
+        self.begin("writing");
         let written = self.device.write(offset, bytes, durability);
         self.note("written");
         written
@@ -451,7 +504,10 @@ impl Device for HeldDevice {
     }
 
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
-        self.device.trim(offset, length, durability)
+        self.begin("trimming");
+        let trimmed = self.device.trim(offset, length, durability);
+        self.note("trimmed");
+        trimmed
     }
 
     fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
@@ -463,8 +519,7 @@ impl Device for HeldDevice {
 #[test]
 fn no_write_that_was_under_way_comes_after_a_preempt_and_abort() {
     for is_host in [true, false] {
-        let (device, is_held) = (MemoryDevice::new(SIZE), AtomicBool::new(true));
-        let held = Arc::new(HeldDevice { device, is_held, order: Mutex::default() });
+        let held = HeldDevice::new();
         let rig = Operated::on(Arc::<HeldDevice>::clone(&held), false);
         let (mut a, mut b) = (Contender::new(&rig, 1), Contender::new(&rig, 2));
         a.register(0xA);
@@ -487,18 +542,58 @@ fn no_write_that_was_under_way_comes_after_a_preempt_and_abort() {
             });
             held.await_note("preempting");
             // Were the acquisition not to wait, it would be done by now.
-            for _ in 0..10_000 {
-                thread::yield_now();
-            }
-            held.is_held.store(false, Ordering::SeqCst);
+            HeldDevice::await_mistake();
+            held.release();
             assert!(late.join().unwrap(), "it was admitted before");
             preempting.join().unwrap();
         });
-        let order = held.order.lock().unwrap().clone();
-        assert_eq!(order, ["writing", "preempting", "written", "acquired"], "{is_host}");
+        assert_eq!(held.order(), ["writing", "preempting", "written", "acquired"], "{is_host}");
         let write = io(0x01, 1, 0, 1);
         let refused = b.queue.run(&write.with(Data::Capsule(&[9; 512]))).status;
         assert_eq!(refused, CONFLICT);
         assert!(client.write(0, &[9; 512], Durability::Volatile).is_err());
     }
+}
+
+#[test]
+fn no_reservation_comes_between_the_check_of_an_admin_command_and_its_beginning() {
+    let held = HeldDevice::new();
+    let rig = Operated::on(Arc::<HeldDevice>::clone(&held), false);
+    let (mut a, mut b) = (Contender::new(&rig, 1), Contender::new(&rig, 2));
+    b.register(0xB);
+    thread::scope(|scope| {
+        let deleting = scope.spawn(|| a.admin.run(&Order::new(0x0D, 1, &[1])).status);
+        held.await_note("trimming");
+        scope.spawn(|| {
+            held.note("acquiring");
+            b.acquire(1, 0xB);
+            held.note("acquired");
+        });
+        held.await_note("acquiring");
+        HeldDevice::await_mistake();
+        held.release();
+        assert_eq!(deleting.join().unwrap(), 0, "it was admitted before");
+    });
+    assert_eq!(held.order(), ["trimming", "acquiring", "trimmed", "acquired"]);
+}
+
+#[test]
+fn a_host_that_registered_nothing_leaves_while_another_writes() {
+    let held = HeldDevice::new();
+    let rig = Operated::on(Arc::<HeldDevice>::clone(&held), false);
+    let (mut b, mut anonymous) = (Contender::new(&rig, 2), Contender::new(&rig, 0));
+    thread::scope(|scope| {
+        scope.spawn(|| b.queue.run(&io(0x01, 1, 0, 1).with(Data::Capsule(&[9; 512]))));
+        held.await_note("writing");
+        scope.spawn(|| {
+            anonymous.admin.set_property(0x14, 0x0046_0000);
+            held.note("reset");
+        });
+        let begun = Instant::now();
+        while !held.order().contains(&"reset") && begun.elapsed() < PATIENCE {
+            thread::yield_now();
+        }
+        held.release();
+    });
+    assert_eq!(held.order(), ["writing", "reset", "written"]);
 }

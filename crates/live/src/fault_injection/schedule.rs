@@ -119,7 +119,9 @@ fn entry(mut keys: toml::Table) -> Result<(Vec<InjectionTime>, Fault), String> {
         InjectionTimes::KEYS.iter().filter_map(|key| keys.remove_entry(*key)).collect();
     let times = times.try_into::<InjectionTimes>().map_err(worded)?.list()?;
     let kind = keys.remove("kind").ok_or("needs a `kind`")?;
-    keys.insert("fault".to_owned(), kind);
+    if keys.insert("fault".to_owned(), kind).is_some() {
+        return Err("unknown field `fault`".to_owned());
+    }
     let fault: Fault = keys.try_into().map_err(worded)?;
     fault.check()?;
     Ok((times, fault))
@@ -228,6 +230,11 @@ mod tests {
                 "a range of 0 bytes",
             ),
             ("kind = \"fill\"\nafter_ms = 1\nwhen = 1", "unknown field"),
+            ("kind = \"cut-power\"\nafter_ms = 1\ndie = 1", "fault 1: unknown field `die`"),
+            ("kind = \"fail-plp\"\nafter_ms = 1\nfor_ms = 1", "unknown field `for_ms`"),
+            ("kind = \"fail-controllers\"\nafter_ms = 1\ndie = 1", "unknown field `die`"),
+            ("kind = \"reset-controllers\"\nafter_ms = 1\ndie = 1", "unknown field `die`"),
+            ("kind = \"fill\"\nafter_ms = 1\nfault = \"stall\"", "unknown field `fault`"),
             ("kind = \"melt\"\nafter_ms = 1", "unknown variant"),
             ("kind = \"heat\"\nafter_ms = 1\ncelsius = 300", "fault 1: a temperature of 300"),
             ("kind = \"stall\"\nafter_ms = 1\nstall_ms = 3600001", "must be at most 3600000"),

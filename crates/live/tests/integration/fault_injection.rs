@@ -93,7 +93,7 @@ fn cut_power_in_rounds(rounds: Range<u64>, access: Access) {
         for block in (0..BLOCKS).filter(others) {
             device.write(at(block), &content(block, round + 1000), Durability::Volatile).unwrap();
         }
-        injector.inject(Fault::CutPower).unwrap();
+        injector.inject(Fault::CutPower {}).unwrap();
         assert!(device.read(0, &mut [0; 512]).is_err() && device.flush().is_err());
         drop(device);
         drop(injector);

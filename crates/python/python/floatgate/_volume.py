@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from . import _core
+from ._error import Error
 from ._html import escaped, table
 
 
@@ -60,12 +61,15 @@ class Volume:
             rows.append(row)
         return rows
 
-    def inject(self, kind: str, **values: int) -> None:
+    def inject(self, kind: str, /, **values: int) -> None:
         """Injects a fault that docs/guide/inject-faults.md lists, with the names that a schedule
         has: ``inject("stall", stall_ms=2000)``. Defaults are those of a schedule.
 
-        Raises ``Error`` unless a server was started with ``--fault-injection``.
+        Raises ``Error`` unless a server was started with ``--fault-injection``, and if the fault
+        has no value of such a name.
         """
+        if "fault" in values:
+            raise Error("injecting a fault: unknown field `fault`")
         fault = {"fault": kind, **values}
         _core.volume_inject(self.path, json.dumps(fault))
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Weak};
 
-use export::nvme::{ControllerFault, Subsystem};
+use export::nvme::{ControllerFault, Subsystem, stored_reservations};
 use live::fault_injection::Fault;
 use live::operator::{Backing, Operator, PersistentState};
 use live::{
@@ -141,8 +141,8 @@ fn faults_of(error: InjectedErrorKind, namespaces: &[u32]) -> Vec<Fault> {
         | InjectedErrorKind::MemoryCorruption
         | InjectedErrorKind::NandCorruption
         | InjectedErrorKind::SramCorruption
-        | InjectedErrorKind::HardwareMalfunction => Fault::FailControllers,
-        InjectedErrorKind::PlpDefect => Fault::FailPlp,
+        | InjectedErrorKind::HardwareMalfunction => Fault::FailControllers {},
+        InjectedErrorKind::PlpDefect => Fault::FailPlp {},
         InjectedErrorKind::NoSpares => {
             let worn = |id: &u32| Fault::FailWrites { namespace: *id };
             return namespaces.iter().map(worn).collect();
@@ -184,13 +184,17 @@ impl DriveService {
         let meters: BTreeMap<u32, Arc<Meter>> = locked(&self.meters).clone();
         let traffic = |id| meters.get(&id).map(|meter| meter.traffic()).unwrap_or_default();
         let sanitize = unsanitized(&operator);
+        let subsystem = self.subsystem.get().and_then(Weak::upgrade);
         let namespaces = operator.namespaces().into_iter().map(|it| {
             let (traffic, protection) = (traffic(it.id), operator.protection(it.id));
+            let of_hosts = subsystem.as_ref().and_then(|subsystem| subsystem.reservations(it.id));
+            let stored = || stored_reservations(operator.as_ref(), it.id);
             let worn = (protection == Protection::ByDrive).then_some(Refusal::WritesFail);
             NamespaceTraffic {
                 id: it.id,
                 is_write_protected: it.is_read_only || protection != Protection::Open,
                 refusal: sanitize.or(worn),
+                reservations: of_hosts.unwrap_or_else(stored),
                 name: it.name,
                 size_bytes: it.device.size(),
                 block_bytes: it.block_bytes,
@@ -225,15 +229,15 @@ impl DriveService {
             Ok(())
         };
         match fault {
-            Fault::ResetControllers => of_controllers(ControllerFault::Reset),
-            Fault::FailControllers => of_controllers(ControllerFault::Fatal),
+            Fault::ResetControllers {} => of_controllers(ControllerFault::Reset),
+            Fault::FailControllers {} => of_controllers(ControllerFault::Fatal),
             Fault::Remove { for_ms } => of_controllers(ControllerFault::Removed { for_ms }),
             Fault::FailWrites { namespace } => {
                 let operator = self.operator.get().and_then(Weak::upgrade);
                 let operator = operator.ok_or_else(none)?;
                 operator.fail_writes(namespace).map_err(io::Error::other)
             }
-            Fault::FailPlp => {
+            Fault::FailPlp {} => {
                 let volume = self.subject.volume().ok_or_else(|| {
                     io::Error::other("a volume in memory has no power-loss protection")
                 })?;

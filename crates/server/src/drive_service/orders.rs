@@ -9,7 +9,7 @@ use blockio::text;
 use live::fault_injection::Fault;
 use live::{Beyond, Contents, UserCapacity, locate};
 use status::Export;
-use status::management::{Answer, Management, Request};
+use status::management::{Answer, FAULTS_NOT_ALLOWED, Management, Request};
 
 use super::DriveService;
 
@@ -101,9 +101,7 @@ impl DriveService {
 
     fn inject_fault(&self, fault: Fault) -> Result<(), String> {
         let Some(injector) = &self.injector else {
-            return Err(
-                "faults are not allowed; start the server with --fault-injection".to_owned()
-            );
+            return Err(FAULTS_NOT_ALLOWED.to_owned());
         };
         injector.inject(fault).map_err(|error| error.to_string())
     }

@@ -151,7 +151,7 @@ fn faults_of_hosts_change_what_health_says() {
     assert_eq!(status.health.problems[0].kind, ProblemKind::ReadOnly);
     assert!(status.server.unwrap().namespaces[0].is_write_protected);
     service.inject_for_hosts(Fault::FailWrites { namespace: 7 }).unwrap_err();
-    service.inject_for_hosts(Fault::ResetControllers).unwrap_err();
+    service.inject_for_hosts(Fault::ResetControllers {}).unwrap_err();
     drop(operator);
 }
 

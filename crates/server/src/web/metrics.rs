@@ -71,6 +71,7 @@ impl Metrics {
             sheet.commands(server);
             sheet.clients(server);
             sheet.namespaces(&server.namespaces);
+            sheet.reservations(&server.namespaces);
             sheet.controllers(&server.controllers);
             if let Some(model) = &server.model {
                 model.climate.iter().for_each(|climate| sheet.climate(climate));
@@ -407,6 +408,25 @@ impl Sheet {
         }
     }
 
+    fn reservations(&mut self, namespaces: &[NamespaceTraffic]) {
+        let about = "NVMe hosts that are registered with a namespace";
+        let name = self.begin(Kind::Gauge, ("reservation_registrants", PURE, about));
+        for it in namespaces {
+            let id = it.id.to_string();
+            let labels = [("namespace", &*id), ("export", &*it.name)];
+            self.labelled(&name, &labels, it.reservations.registrants.len());
+        }
+        let about = "1 for the type of a namespace's reservation by NVMe hosts, if there is one";
+        let name = self.begin(Kind::Gauge, ("reservation_held", PURE, about));
+        for it in namespaces {
+            let id = it.id.to_string();
+            if let Some(kind) = &it.reservations.kind {
+                let labels = [("namespace", &*id), ("export", &*it.name), ("type", kind)];
+                self.labelled(&name, &labels, 1);
+            }
+        }
+    }
+
     fn controllers(&mut self, controllers: &[NvmeController]) {
         let about = "Controllers of NVMe hosts";
         self.gauges(("nvme_controllers", PURE, about), &[(None, controllers.len())]);
@@ -487,7 +507,7 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use status::Model;
+    use status::{Model, Registrant};
 
     use super::*;
     use crate::drive_service::DriveService;
@@ -518,6 +538,32 @@ mod tests {
         let mut restarted = late(1, 5);
         restarted.server.as_mut().unwrap().pid += 1;
         assert!(counter(&restarted) < before);
+    }
+
+    #[test]
+    fn reservations_have_their_type_and_the_number_of_hosts() {
+        let service = DriveService::in_memory(4096, None).unwrap();
+        let mut namespace = NamespaceTraffic { id: 1, ..NamespaceTraffic::default() };
+        let scrape = |namespace: &NamespaceTraffic| {
+            let mut status = service.status();
+            status.server.as_mut().unwrap().namespaces = vec![namespace.clone()];
+            let text = Metrics::default().text(&status);
+            let own = text.lines().filter(|line| line.starts_with("floatgate_reservation_"));
+            own.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let registrants = "floatgate_reservation_registrants{namespace=\"1\",export=\"\"}";
+        assert_eq!(scrape(&namespace), [format!("{registrants} 0")]);
+        let registrant = Registrant {
+            host_id: None,
+            controller: Some(1),
+            key: "0x1".to_owned(),
+            is_holder: true,
+        };
+        namespace.reservations.kind = Some("write-exclusive".to_owned());
+        namespace.reservations.registrants = vec![registrant];
+        let held = "floatgate_reservation_held{namespace=\"1\",export=\"\",\
+                    type=\"write-exclusive\"} 1";
+        assert_eq!(scrape(&namespace), [format!("{registrants} 1"), held.to_owned()]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::*;
 use crate::Compression;
 use crate::{
-    Climate, CommandCounts, Export, Format, Lateness, Life, MaintenanceStatus, Model,
-    NamespaceTraffic, Rebuild, SCHEMA, Scrub, Scrubs, Server, Smart, Space, Traffic,
+    Climate, Export, Format, Lateness, Life, MaintenanceStatus, Model, NamespaceTraffic, Rebuild,
+    SCHEMA, Scrub, Scrubs, Server, Smart, Space, Traffic,
 };
 
 /// A closed drive of four dies with nothing wrong.
@@ -140,15 +140,9 @@ fn what_may_be_without_redundancy_is_a_problem_until_a_scrub_has_read_everything
 fn namespaces_that_refuse_commands_make_a_drive_critical() {
     let namespace = |id, refusal| NamespaceTraffic {
         id,
-        name: String::new(),
-        size_bytes: 4096,
-        block_bytes: 4096,
         is_write_protected: true,
         refusal,
-        reads: CommandCounts::default(),
-        writes: CommandCounts::default(),
-        flushes: CommandCounts::default(),
-        trims: CommandCounts::default(),
+        ..NamespaceTraffic::default()
     };
     let of = |refusals: &[Option<Refusal>]| {
         judged(|it| {

@@ -36,10 +36,7 @@ pub(super) fn persist(
     is_persistent: bool,
 ) -> Result<(), Status> {
     for id in ids {
-        guard(context, *id)?.change(context.drive.operations(), |reservations| {
-            reservations.persist(is_persistent);
-            Ok(Vec::new())
-        })?;
+        guard(context, *id)?.persist(context.drive.operations(), is_persistent)?;
     }
     Ok(())
 }

@@ -1,7 +1,11 @@
-//! Reservation Report ([nvme-base-2021], "Reservation Report command"; offsets in bytes).
+//! Reservation Report ([nvme-base-2021], "Reservation Report command"; offsets in bytes), and
+//! reservations as the status of the server has them.
+
+use device::Operations;
+use status::Registrant;
 
 use super::super::status::Status;
-use super::super::wire::Structure;
+use super::super::wire::{Structure, uuid_text};
 use super::{HostIdentity, Reservations, ReservingHost};
 
 /// Bytes of the header, and of each registrant.
@@ -49,4 +53,27 @@ pub(crate) fn report(
         }
     }
     Ok(it.into_bytes())
+}
+
+/// Reservations as the status shows them.
+pub(crate) fn shown(reservations: &Reservations) -> status::Reservations {
+    let registrants = reservations.registrants.iter().map(|(host, key)| {
+        let (host_id, controller) = match host {
+            ReservingHost::Identified(id) => (Some(uuid_text(*id)), None),
+            ReservingHost::Anonymous { controller } => (None, Some(*controller)),
+        };
+        let (key, is_holder) = (format!("{key:#x}"), reservations.holds(*host));
+        Registrant { host_id, controller, key, is_holder }
+    });
+    status::Reservations {
+        kind: reservations.kind().map(|kind| kind.word().to_owned()),
+        is_persistent: reservations.is_persistent,
+        registrants: registrants.collect(),
+    }
+}
+
+/// Reservations of a namespace that its drive stored, where no hosts are served.
+pub fn stored_reservations(operations: &dyn Operations, namespace: u32) -> status::Reservations {
+    let stored = operations.reservations(namespace);
+    shown(&Reservations::restored(&stored, operations.keeps_reservations()))
 }

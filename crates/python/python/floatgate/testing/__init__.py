@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import selectors
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from .._error import Error
 from .._volume import Volume
@@ -29,6 +32,10 @@ __all__ = ["ServedVolume"]
 
 #: Seconds that a server has to open its volume, or to end.
 _PATIENCE_S = 60.0
+#: Seconds that the files of a server have to be gone once it has ended.
+_UNMOUNT_PATIENCE_S = 10.0
+#: Lines of a server that an error has at most.
+_LINES_MAX = 10
 
 
 class ServedVolume:
@@ -64,7 +71,8 @@ class ServedVolume:
     ) -> None:
         self._command = _command()
         self._root = Path(tempfile.mkdtemp(prefix="floatgate-", dir=folder))
-        self._server: subprocess.Popen[str] | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        self._log_bytes = 0
         self._served: list[str] = []
         self._schedule: str | None = None
         self._fronts = ["--nbd", f"unix:{self._root / 'nbd.sock'}", *options]
@@ -102,28 +110,50 @@ class ServedVolume:
 
     # The server
 
-    def start(self) -> None:
+    def start(self, timeout_s: float = _PATIENCE_S) -> None:
         """Starts the server, and returns once clients are served. Raises ``Error`` if the volume
-        cannot be opened or is served already."""
+        cannot be opened or is served already, or if no clients are served within ``timeout_s``
+        seconds: that server is killed."""
         if self._server is not None and self._server.poll() is None:
             raise Error("starting a server of a volume that is served", "stop() or kill() it first")
         words = [self._command, "volume", "serve", self.volume.path, *self._fronts, "--json",
                  "--fault-injection"]
         words += [self._schedule] if self._schedule else []
         self._schedule = None
-        with open(self._root / "server.log", "a", encoding="utf-8") as log:
-            self._server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
-        assert self._server.stdout is not None
-        line = self._first_line(self._server.stdout)
+        with open(self._root / "server.log", "ab") as log:
+            self._log_bytes = log.tell()
+            self._server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log)
+        line = self._first_line(self._server, timeout_s)
         if not line:
             self._wait()
-            raise _failure("serving a volume", self.log)
+            raise _failure("serving a volume", self._last_log())
         [export] = json.loads(line)
         self._served = export["uris"]
 
-    def _first_line(self, stdout: IO[str]) -> str:
-        # A server prints nothing before clients are served, and closes its output when it ends.
-        return stdout.readline()
+    def _first_line(self, server: subprocess.Popen[bytes], timeout_s: float) -> bytes:
+        """The line that a server prints once clients are served; empty if it ends before that."""
+        assert server.stdout is not None
+        line, until = b"", time.monotonic() + timeout_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(server.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(max(0.0, until - time.monotonic())):
+                    server.kill()
+                    self._wait()
+                    lines = "\n".join(self._last_log().splitlines()[-_LINES_MAX:])
+                    raise Error(f"serving a volume: no clients were served within {timeout_s:g} s, "
+                                f"so the server was killed; its last lines: {lines or 'none'}",
+                                "a slow machine needs a longer timeout_s of start()")
+                part = os.read(server.stdout.fileno(), 1 << 16)
+                if not part:
+                    return b""
+                line += part
+        return line
+
+    def _last_log(self) -> str:
+        """The messages of the server that was started last."""
+        whole = (self._root / "server.log").read_bytes()
+        return whole[self._log_bytes:].decode(errors="replace")
 
     def stop(self) -> int:
         """Stops the server as an operator does, and returns its exit status."""
@@ -157,12 +187,27 @@ class ServedVolume:
         finally:
             if self._server.stdout is not None:
                 self._server.stdout.close()
+            self._await_unmount()
         return status
+
+    def _await_unmount(self) -> None:
+        """Waits until the files of a server that has ended are gone: one that was killed leaves
+        that to another process."""
+        files, until = self._root / "files", time.monotonic() + _UNMOUNT_PATIENCE_S
+        while _is_mounted(files) and time.monotonic() < until:
+            time.sleep(0.01)
+        if not _is_mounted(files):
+            return
+        words = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
+        done = subprocess.run([*words, files], capture_output=True, text=True, check=False)
+        if _is_mounted(files):
+            raise Error(f"unmounting {files} of a server that ended: {done.stderr.strip()}",
+                        "end what uses it, and unmount it by hand")
 
     @property
     def log(self) -> str:
         """All messages of the servers so far."""
-        return (self._root / "server.log").read_text(encoding="utf-8")
+        return (self._root / "server.log").read_text(encoding="utf-8", errors="replace")
 
     # For clients
 
@@ -189,7 +234,7 @@ class ServedVolume:
 
     # Faults
 
-    def inject(self, kind: str, **values: int) -> None:
+    def inject(self, kind: str, /, **values: int) -> None:
         """Injects a fault, with the names that a schedule has: ``inject("stall",
         stall_ms=2000)``. See ``Volume.inject``."""
         self.volume.inject(kind, **values)
@@ -235,6 +280,17 @@ def _command() -> str:
         raise Error("looking for the command floatgate on the PATH",
                     "install it (README.md), or set FLOATGATE_COMMAND to its path")
     return found
+
+
+def _is_mounted(folder: Path) -> bool:
+    """True if a file system is mounted there, even one whose server is gone: of that, the system
+    tells no more than its line here."""
+    wanted = os.fsencode(os.path.realpath(folder.parent) + "/" + folder.name)
+    mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    # Spaces and the like are octal.
+    places = (re.sub(rb"\\([0-7]{3})", lambda it: bytes([int(it[1], 8)]), mount.split(b" ")[4])
+              for mount in mounts)
+    return wanted in places
 
 
 def _failure(attempt: str, printed: str) -> Error:
