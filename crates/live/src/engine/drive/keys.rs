@@ -206,6 +206,9 @@ mod tests {
         disks
     }
 
+    /// A way to read the page.
+    type ReadPage = fn(&Drive) -> [u8; 4096];
+
     /// Fate of what is written to the headers of a medium.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Fate {
@@ -540,7 +543,7 @@ mod tests {
             drive.read_page(ftl::Lpn(0), &mut page).unwrap();
             page
         };
-        let ways: [(Shape, fn(&Drive) -> [u8; 4096]); 4] =
+        let ways: [(Shape, ReadPage); 4] =
             [(SINGLE, page), (packed, page), (SINGLE, alone), (packed, alone)];
         for ((shape, read_page), at) in ways.into_iter().flat_map(|it| [(it, 0), (it, 1), (it, 2)])
         {
