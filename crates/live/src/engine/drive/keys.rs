@@ -206,6 +206,9 @@ mod tests {
         disks
     }
 
+    /// A way to read the page.
+    type ReadPage = fn(&Drive) -> [u8; 4096];
+
     /// Fate of what is written to the headers of a medium.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Fate {
@@ -535,7 +538,15 @@ mod tests {
     #[test]
     fn a_read_whose_key_a_purge_drops_meanwhile_finds_nothing_and_does_not_fail() {
         let packed = Shape { extents_per_page: 4, compression: Compression::Lz4, ..SINGLE };
-        for (shape, at) in [(SINGLE, 0), (SINGLE, 1), (packed, 0), (packed, 1), (packed, 2)] {
+        let alone = |drive: &Drive| {
+            let mut page = [1; 4096];
+            drive.read_page(ftl::Lpn(0), &mut page).unwrap();
+            page
+        };
+        let ways: [(Shape, ReadPage); 4] =
+            [(SINGLE, page), (packed, page), (SINGLE, alone), (packed, alone)];
+        for ((shape, read_page), at) in ways.into_iter().flat_map(|it| [(it, 0), (it, 1), (it, 2)])
+        {
             let disks = encrypted_as(&shape);
             let ((read, reads), (purge, purged)) = (channel(), channel());
             let (drive, control) = open_with(&disks, &shape, Fate::Done);
@@ -550,7 +561,7 @@ mod tests {
                         purge.send(()).unwrap();
                     }
                 });
-                let found = page(drive);
+                let found = read_page(drive);
                 let is_purged = lock(&control.reads).take().is_none();
                 (found == [0; 4096], is_purged)
             });
