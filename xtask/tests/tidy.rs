@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ssd", &["blockio", "ftl", "tier"]),
     ("workload", &["blockio"]),
     ("results", &["blockio"]),
+    ("opal", &["blockio"]),
     ("device", &["blockio"]),
     ("status", &["blockio"]),
     ("export", &["blockio", "device", "status"]),
