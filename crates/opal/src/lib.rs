@@ -15,6 +15,7 @@
 //! - Any bytes get an answer or a status.
 
 mod discovery;
+pub mod host;
 mod methods;
 mod packet;
 mod state;
@@ -27,5 +28,6 @@ pub use self::state::{
     Credential, LockingSp, MbrControl, OpalState, PIN_BYTES_MAX, PinCost, PinDigest, Range,
     TRY_LIMIT, Term,
 };
-pub use self::tper::{Backing, Channel, Erasure, Failure, Place, SecurityError, Tper};
+pub use self::token::Value;
+pub use self::tper::{Backing, Channel, Erasure, Failure, Place, SecurityError, Tper, not_yet};
 pub use self::uid::{ADMINS, Ace, ByteTable, RANGES, USERS, Uid};

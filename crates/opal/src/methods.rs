@@ -486,6 +486,10 @@ impl Tper {
         if !parameters.is_empty() {
             return Err(INVALID);
         }
+        // Ranges are of one namespace.
+        if self.geometry.blocks == 0 {
+            return Err(MethodStatus::Fail);
+        }
         if self.state.locking.is_none() {
             let mut next = self.state.clone();
             next.locking = Some(LockingSp::activated(next.owner.clone()));

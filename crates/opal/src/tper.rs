@@ -100,6 +100,13 @@ pub struct Channel {
     pub specific: u16,
 }
 
+/// The answer of Security Receive while a message is worked on: it is to come (TCG Core 2.01,
+/// 3.3.10.2.1); none of protocols that have no such answer.
+pub fn not_yet(channel: Channel) -> Option<Vec<u8>> {
+    let is_waiting = (channel.protocol, channel.specific) == (1, COM_ID);
+    is_waiting.then(|| packet::write_empty(COM_ID, (1, 0)))
+}
+
 /// Reason why a command of the transport is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecurityError {
