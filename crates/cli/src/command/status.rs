@@ -480,7 +480,7 @@ mod tests {
             status.dies = vec![Die { is_lost, ..Die::default() }];
             let redundancy = Redundancy { is_running, ..Redundancy::default() };
             status.maintenance.redundancy = Some(redundancy);
-            text(&status, false).contains("moving data off the failed dies")
+            text(&status, None, false).contains("moving data off the failed dies")
         };
         assert!(shown(true, false) && shown(false, true));
         assert!(!shown(false, false), "the die was rebuilt");
