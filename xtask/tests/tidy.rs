@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("workload", &["blockio"]),
     ("results", &["blockio"]),
     ("opal", &["blockio"]),
-    ("device", &["blockio"]),
+    ("device", &["blockio", "opal"]),
     ("status", &["blockio"]),
     ("export", &["blockio", "device", "status"]),
     ("live", &["blockio", "device", "ftl", "status"]),
