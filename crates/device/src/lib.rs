@@ -8,6 +8,7 @@
 //! A front end knows nothing of the device behind the contract, and a device nothing of clients.
 
 mod administration;
+mod locking;
 mod memory;
 mod operations;
 pub mod operator;
@@ -16,14 +17,16 @@ mod reservations;
 use std::{fmt, io};
 
 use blockio::Bytes;
+pub use opal;
 
 pub use self::administration::{Administration, DriveHealth, Identity};
+pub use self::locking::{OpalDrive, OpalStore};
 pub use self::memory::MemoryDevice;
 pub use self::operations::{
     DriveEvent, EventKind, Exit, FormatRequest, FormatResult, InjectedError, InjectedErrorKind,
     NamespaceRequest, NamespaceSpace, Operability, OperationError, OperationStatus, Operations,
-    Protection, SanitizeRequest, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd,
-    SelfTestResult, ServedNamespace, Work,
+    Protection, SanitizeRequest, SanitizeState, SanitizeStatus, SecurityRefusal, SelfTest,
+    SelfTestEnd, SelfTestResult, ServedNamespace, Work,
 };
 pub use self::reservations::{Fence, PersistentReservations, Registration, ReservationKind};
 
@@ -100,6 +103,12 @@ pub enum DeviceError {
          resv-release --rrela=1`"
     )]
     Reserved,
+    /// A range is locked by TCG Opal, or the MBR shadow stands before it; nothing was done.
+    #[error(
+        "the range is locked by TCG Opal; unlock it with `sedutil-cli --setLockingRange` or a tool \
+         like it"
+    )]
+    Locked,
     /// Stored data cannot be read back as it was written, and redundancy did not help.
     #[error("sector {lba} is lost: {reason}")]
     Unreadable {

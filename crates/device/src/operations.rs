@@ -12,6 +12,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use opal::Channel;
+
 use crate::reservations::FencedDevice;
 use crate::{Administration, Device, Fence, PersistentReservations};
 
@@ -372,6 +374,9 @@ pub enum OperationError {
     /// The drive is served for reading only.
     #[error("the drive is served for reading only")]
     ReadOnly,
+    /// TCG Opal locks a range, or keeps namespaces as they are.
+    #[error("TCG Opal locks the drive; unlock its ranges, or revert the drive")]
+    Locked,
     /// A host has protected a namespace from changes.
     #[error("namespace {id} is write-protected; remove the protection first")]
     Protected {
@@ -389,6 +394,20 @@ pub enum OperationError {
         /// Reason, as text.
         reason: String,
     },
+}
+
+/// Reason why a command of security protocols is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecurityRefusal {
+    /// The drive, or its security protocol, is not of that kind.
+    #[error("the drive does not have this security protocol")]
+    Unsupported,
+    /// The command before is still carried out.
+    #[error("the security command before is still carried out")]
+    Busy,
+    /// The state of the drive does not admit it.
+    #[error("the drive's state does not admit the security command")]
+    Sequence,
 }
 
 /// A drive as hosts operate it. Many threads may call at once.
@@ -533,6 +552,33 @@ pub trait Operations: Administration {
     ) -> Result<(), OperationError> {
         let _ = (id, reservations);
         Err(OperationError::Unsupported("store reservations"))
+    }
+
+    /// True if hosts may lock it by TCG Opal.
+    fn has_opal(&self) -> bool {
+        false
+    }
+
+    /// Carries out Security Send.
+    ///
+    /// # Errors
+    /// Fails if the drive does not have the protocol, or the command before is still carried out.
+    fn security_send(&self, channel: Channel, data: &[u8]) -> Result<(), SecurityRefusal> {
+        let _ = (channel, data);
+        Err(SecurityRefusal::Unsupported)
+    }
+
+    /// Carries out Security Receive. Returns at most `length` bytes.
+    ///
+    /// # Errors
+    /// Fails as [`Operations::security_send`].
+    fn security_receive(
+        &self,
+        channel: Channel,
+        length: usize,
+    ) -> Result<Vec<u8>, SecurityRefusal> {
+        let _ = (channel, length);
+        Err(SecurityRefusal::Unsupported)
     }
 
     /// True if what is stored is encrypted, and erasing all of it erases its keys first.

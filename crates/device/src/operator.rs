@@ -13,6 +13,7 @@
 mod background;
 mod portion;
 mod sectors;
+mod security;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,12 +23,16 @@ use std::thread::JoinHandle;
 use self::background::Background;
 use self::portion::{Portion, PortionDevice};
 pub use self::sectors::Sectors;
+use self::security::Security;
+use crate::locking::{LockedDevice, OpalDrive};
 use crate::{
     Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, Fence, FormatRequest,
     FormatResult, Identity, InjectedError, NamespaceRequest, NamespaceSpace, Operability,
     OperationError, OperationStatus, Operations, PersistentReservations, Protection,
-    SanitizeRequest, SanitizeState, SelfTest, SelfTestResult, ServedNamespace, Work,
+    SanitizeRequest, SanitizeState, SecurityRefusal, SelfTest, SelfTestResult, ServedNamespace,
+    Work,
 };
+use opal::Channel;
 
 /// Most namespaces of a drive.
 pub const NAMESPACES_MAX: u32 = 64;
@@ -73,6 +78,14 @@ pub trait Backing: Administration {
     /// True if what is stored is encrypted, and [`Backing::erase`] erases its keys first.
     fn erases_keys(&self) -> bool {
         false
+    }
+
+    /// Returns its Opal, as it was stored last; none of a drive without.
+    ///
+    /// # Errors
+    /// The reason, as text: the drive has one that cannot be read, and must not be served.
+    fn opal(&self) -> Result<Option<OpalDrive>, String> {
+        Ok(None)
     }
 
     /// True if hosts may have it show errors.
@@ -187,6 +200,8 @@ struct SharedState {
     /// True if anything was written since the drive was sanitized last.
     is_written: Arc<AtomicBool>,
     is_stopping: AtomicBool,
+    /// Opal; none of a drive without.
+    security: Option<Security>,
 }
 
 /// A namespace.
@@ -197,6 +212,8 @@ struct Entry {
     block_bytes: u32,
     is_private: bool,
     portion: Arc<Portion>,
+    /// Device behind the gate, without locks and counters.
+    bare: Arc<dyn Device>,
     device: Arc<dyn Device>,
     fence: Arc<Fence>,
     reservations: Arc<Mutex<PersistentReservations>>,
@@ -214,6 +231,7 @@ impl Operator {
         is_read_only: bool,
     ) -> Result<Self, OperationError> {
         let background = Background::new(&kept);
+        let security = open_security(&*backing, &kept)?;
         let PersistentState { namespaces, sanitize, .. } = kept;
         let shared = Arc::new(SharedState {
             backing,
@@ -224,6 +242,7 @@ impl Operator {
             keeping: Mutex::default(),
             is_written: Arc::new(AtomicBool::new(true)),
             is_stopping: AtomicBool::new(false),
+            security,
         });
         for kept in namespaces {
             let entry = shared.entry(kept);
@@ -247,6 +266,7 @@ impl Operator {
     /// under way.
     pub fn resize_namespace(&self, id: u32, size: u64) -> Result<(), OperationError> {
         self.check_may_change()?;
+        let _held = self.hold_locking()?;
         check_size(size)?;
         let mut entries = lock(&self.shared.entries);
         let entry = find(&mut entries, id)?.clone();
@@ -290,6 +310,9 @@ impl Operator {
             // A worker that panicked has ended, too.
             let _ = worker.join();
         }
+        if let Some(security) = &self.shared.security {
+            security.stop();
+        }
     }
 
     fn check_may_change(&self) -> Result<(), OperationError> {
@@ -318,10 +341,19 @@ impl SharedState {
         };
         let opened =
             PortionDevice { portion: Arc::clone(&portion), keep_marks: Arc::new(keep_marks) };
-        let device = self.backing.client_device(id, Arc::new(opened));
+        let bare: Arc<dyn Device> = Arc::new(opened);
+        let locked = match &self.security {
+            Some(security) => Arc::new(LockedDevice {
+                device: Arc::clone(&bare),
+                locks: Arc::clone(&security.locks),
+                store: Arc::clone(&security.store),
+            }),
+            None => Arc::clone(&bare),
+        };
+        let device = self.backing.client_device(id, locked);
         let fence = Arc::new(Fence::new(reservations.kind));
         let reservations = Arc::new(Mutex::new(reservations));
-        Entry { id, name, block_bytes, is_private, portion, device, fence, reservations }
+        Entry { id, name, block_bytes, is_private, portion, bare, device, fence, reservations }
     }
 
     /// Closes the gates of all namespaces; commands under way have ended.
@@ -427,6 +459,7 @@ impl Operations for Operator {
     fn create_namespace(&self, request: &NamespaceRequest) -> Result<u32, OperationError> {
         let NamespaceRequest { size, block_bytes, is_private } = *request;
         self.check_may_change()?;
+        let _held = self.hold_locking()?;
         check_size(size)?;
         check_block(block_bytes)?;
         let mut entries = lock(&self.shared.entries);
@@ -471,6 +504,7 @@ impl Operations for Operator {
 
     fn delete_namespace(&self, id: Option<u32>) -> Result<(), OperationError> {
         self.check_may_change()?;
+        let _held = self.hold_locking()?;
         let mut entries = lock(&self.shared.entries);
         let of = id.map(|id| find(&mut entries, id).map(|it| it.id)).transpose()?;
         let is_deleted = |it: &Entry| of.is_none_or(|id| it.id == id);
@@ -501,10 +535,17 @@ impl Operations for Operator {
 
     fn begin_format(&self, request: &FormatRequest) -> Result<FormatResult, OperationError> {
         check_block(request.block_bytes)?;
+        self.check_unlocked()?;
+        let entries = lock(&self.shared.entries).clone();
+        if entries.iter().any(|it| it.block_bytes != request.block_bytes) {
+            // Ranges are numbers of blocks.
+            drop(self.hold_locking()?);
+        }
         self.begin_formatting(request)
     }
 
     fn begin_sanitize(&self, request: SanitizeRequest) -> Result<(), OperationError> {
+        self.check_unlocked()?;
         self.begin_sanitizing(request)
     }
 
@@ -531,6 +572,7 @@ impl Operations for Operator {
 
     fn mark_unreadable(&self, id: u32, sector: u64, sectors: u64) -> Result<(), OperationError> {
         self.check_may_change()?;
+        self.check_unlocked()?;
         let entry = find(&mut lock(&self.shared.entries), id)?.clone();
         check_open(std::slice::from_ref(&entry))?;
         entry.portion.gate().unreadable.add(sector, sector.saturating_add(sectors));
@@ -591,6 +633,22 @@ impl Operations for Operator {
         kept
     }
 
+    fn has_opal(&self) -> bool {
+        self.shared.security.is_some() && !self.is_read_only
+    }
+
+    fn security_send(&self, channel: Channel, data: &[u8]) -> Result<(), SecurityRefusal> {
+        self.send_security(channel, data)
+    }
+
+    fn security_receive(
+        &self,
+        channel: Channel,
+        length: usize,
+    ) -> Result<Vec<u8>, SecurityRefusal> {
+        self.receive_security(channel, length)
+    }
+
     fn erases_keys(&self) -> bool {
         self.shared.backing.erases_keys()
     }
@@ -635,6 +693,24 @@ impl fmt::Debug for Operator {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Operator").field("space", &self.space()).finish_non_exhaustive()
     }
+}
+
+/// Opal of a drive after power-on, if it has it.
+fn open_security(
+    backing: &dyn Backing,
+    kept: &PersistentState,
+) -> Result<Option<Security>, OperationError> {
+    let failed = |reason| OperationError::Failed { attempted: "reading the Opal state", reason };
+    let Some(drive) = backing.opal().map_err(failed)? else { return Ok(None) };
+    let block_bytes = match (&*kept.namespaces, &drive.state.locking) {
+        ([only], _) => only.block_bytes,
+        (_, None) => 512,
+        (several, Some(_)) => {
+            let count = several.len();
+            return Err(failed(format!("its ranges are of one namespace, and there are {count}")));
+        }
+    };
+    Ok(Some(Security::power_on(drive, block_bytes)))
 }
 
 fn find(entries: &mut [Entry], id: u32) -> Result<&mut Entry, OperationError> {

@@ -447,6 +447,7 @@ fn errno(error: &DeviceError) -> Errno {
         DeviceError::OutOfRange { .. } => Errno::EINVAL,
         DeviceError::ReadOnly => Errno::EROFS,
         DeviceError::InProgress(_) | DeviceError::Reserved => Errno::EBUSY,
+        DeviceError::Locked => Errno::EACCES,
         DeviceError::Gone => Errno::ENXIO,
         _ if error.is_no_space() => Errno::ENOSPC,
         DeviceError::NoSpace { .. }

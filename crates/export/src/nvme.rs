@@ -50,6 +50,7 @@ mod pcie;
 mod property;
 mod repertoire;
 mod reservation;
+mod security;
 mod status;
 mod subsystem;
 mod tcp;

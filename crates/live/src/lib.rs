@@ -66,8 +66,8 @@ mod volume;
 pub use ::device::{
     Administration, Allocation, Device, DeviceError, DriveEvent, DriveHealth, Durability,
     EventKind, Exit, FormatRequest, Identity, InjectedError, InjectedErrorKind, MemoryDevice,
-    NamespaceRequest, OperationError, OperationStatus, Operations, Protection, ReadPart,
-    SanitizeState, SelfTest, SelfTestEnd, ServedNamespace, operator,
+    NamespaceRequest, OpalDrive, OpalStore, OperationError, OperationStatus, Operations,
+    Protection, ReadPart, SanitizeState, SelfTest, SelfTestEnd, ServedNamespace, operator,
 };
 pub use ::status::{Compression, Life, Namespace, Promise, UserCapacity};
 pub use engine::drive::creation::{Capacity, Plan, format, format_encrypted};
@@ -95,6 +95,7 @@ pub use volume::maintenance::{Maintenance, check_die};
 pub use volume::meter::{Meter, MeteredDevice};
 pub use volume::namespace::{Namespaces, namespace_device};
 pub use volume::new_die::Contents;
+pub use volume::opal::{open_opal, psid};
 pub use volume::opening::Opening;
 pub use volume::operations::{keep_operations, load_operations};
 pub use volume::purge::{purge_volume, reformat_volume};

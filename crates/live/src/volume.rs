@@ -18,6 +18,7 @@ pub(crate) mod maintenance;
 pub(crate) mod meter;
 pub(crate) mod namespace;
 pub(crate) mod new_die;
+pub(crate) mod opal;
 pub(crate) mod opening;
 pub(crate) mod operations;
 pub(crate) mod purge;

@@ -61,6 +61,10 @@ pub(crate) struct Create {
     /// Encrypt pages with AES-256-XTS; the volume then opens with this key alone
     #[arg(long, requires = "key", help_heading = "Encryption")]
     pub(crate) encrypt: bool,
+    /// Let NVMe hosts lock ranges by TCG Opal, as with sedutil-cli; prints the PSID, by which the
+    /// volume is reverted if its passwords are lost
+    #[arg(long, conflicts_with = "export", help_heading = "Encryption")]
+    pub(crate) opal: bool,
     #[command(flatten)]
     pub(crate) promise: PromiseArgs,
     #[command(flatten)]

@@ -58,6 +58,7 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         namespaces,
         contents: Contents::lost_if(args.destroy),
         key: key(args)?,
+        opal: args.opal,
     };
     for path in args.dies.iter().chain(&args.hot_spares) {
         guard::check_unused(path).with_context(attempted)?;
@@ -82,6 +83,9 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     let taken = SpaceTaken::of(&shape, files, volume_options.preallocation);
     if let Some(space) = space(&taken) {
         output::talk(&format!("{shown}: the files take {space}"));
+    }
+    if let Some(psid) = live::psid(&args.volume).with_context(attempted)? {
+        output::talk(&format!("{shown}: the PSID is {psid}"));
     }
     output::data(&shown.to_string())?;
     Ok(Ending::Done)

@@ -36,7 +36,7 @@ pub(crate) fn status(args: &Args) -> Result<Ending> {
     if args.json {
         output::json(&status)?;
     } else {
-        output::data(&text(&status, args.all))?;
+        output::data(&text(&status, psid_row(&args.volume), args.all))?;
     }
     Ok(match status.health.state {
         HealthState::Ok => Ending::Done,
@@ -55,17 +55,23 @@ fn find(volume: &Path) -> Result<Status> {
     }
 }
 
+/// The PSID of a volume with Opal, for who may read its files.
+fn psid_row(volume: &Path) -> Option<StatusRow> {
+    live::psid(volume).ok().flatten().map(|psid| row("PSID", psid))
+}
+
 fn row(name: &str, text: String) -> StatusRow {
     [name.to_owned(), text]
 }
 
-fn text(status: &Status, all: bool) -> String {
+fn text(status: &Status, psid: Option<StatusRow>, all: bool) -> String {
     let mut rows = vec![row("volume", drive(status)), row("health", health(status))];
     rows.extend(status.health.problems.iter().flat_map(problem_rows));
     rows.extend(promise_row(status));
     rows.extend(status.write_buffer.as_ref().map(|left| row("write buffer", write_buffer(left))));
     rows.push(row("LED", led(status.led)));
     rows.extend(format_rows(&status.format));
+    rows.extend(psid);
     rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
     rows.extend(smart_rows(status));
     if !all {
@@ -492,7 +498,7 @@ mod tests {
             status.dies = vec![Die { is_lost, ..Die::default() }];
             let redundancy = Redundancy { is_running, ..Redundancy::default() };
             status.maintenance.redundancy = Some(redundancy);
-            text(&status, false).contains("moving data off the failed dies")
+            text(&status, None, false).contains("moving data off the failed dies")
         };
         assert!(shown(true, false) && shown(false, true));
         assert!(!shown(false, false), "the die was rebuilt");

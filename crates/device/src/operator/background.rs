@@ -60,6 +60,17 @@ impl Background {
         }
     }
 
+    /// Registers work as the one under way.
+    pub(super) const fn begin(&mut self, work: Work) -> Result<(), OperationError> {
+        match self.work() {
+            None => {}
+            Some(Work::SanitizeFailed) if matches!(work, Work::Sanitize) => {}
+            Some(other) => return Err(OperationError::Busy(other)),
+        }
+        (self.running, self.progress) = (Some(work), 0);
+        Ok(())
+    }
+
     pub(super) fn kept(&self, namespaces: Vec<KeptNamespace>) -> PersistentState {
         PersistentState {
             namespaces,
@@ -128,14 +139,7 @@ impl Operator {
             Work::Sanitize => self.end_self_test(SelfTestEnd::Sanitized),
             Work::SanitizeFailed | Work::SelfTest => {}
         }
-        let mut background = lock(&self.shared.background);
-        match background.work() {
-            None => {}
-            Some(Work::SanitizeFailed) if work == Work::Sanitize => {}
-            Some(other) => return Err(OperationError::Busy(other)),
-        }
-        (background.running, background.progress) = (Some(work), 0);
-        Ok(())
+        lock(&self.shared.background).begin(work)
     }
 
     pub(super) fn begin_formatting(
@@ -289,7 +293,12 @@ impl SharedState {
         !self.is_stopping.load(Ordering::Acquire)
     }
 
-    fn format(&self, closed: &[Entry], ids: &[u32], request: &FormatRequest) -> Result<(), String> {
+    pub(super) fn format(
+        &self,
+        closed: &[Entry],
+        ids: &[u32],
+        request: &FormatRequest,
+    ) -> Result<(), String> {
         for entry in closed {
             entry.portion.forget_from(0).map_err(|error| error.to_string())?;
         }
@@ -308,7 +317,7 @@ impl SharedState {
         self.keep().map_err(|error| error.to_string())
     }
 
-    fn end_format(&self, closed: &[Entry], done: Result<(), String>) {
+    pub(super) fn end_format(&self, closed: &[Entry], done: Result<(), String>) {
         for entry in closed {
             entry.portion.gate().work = None;
         }

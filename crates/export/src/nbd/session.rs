@@ -378,7 +378,9 @@ impl From<DeviceError> for Failure {
         let (errno, offset) = match error {
             DeviceError::OutOfRange { .. } => (Errno::Invalid, None),
             _ if error.is_no_space() => (Errno::NoSpace, None),
-            DeviceError::ReadOnly | DeviceError::Reserved => (Errno::NotPermitted, None),
+            DeviceError::ReadOnly | DeviceError::Reserved | DeviceError::Locked => {
+                (Errno::NotPermitted, None)
+            }
             DeviceError::Unreadable { lba, .. } => (Errno::Io, Some(lba * 512)),
             DeviceError::NoSpace { .. }
             | DeviceError::HostFull { .. }

@@ -9,6 +9,7 @@ use super::identify::identify;
 use super::log::log_page;
 use super::management::{self, manage};
 use super::repertoire;
+use super::security;
 use super::status::Status;
 use super::wire::low16;
 
@@ -50,6 +51,8 @@ pub(super) fn execute(
         | AdminCommand::DeviceSelfTest => {
             return manage(controller, context, (kind, command), data);
         }
+        AdminCommand::SecuritySend => security::send(controller, context, command, data),
+        AdminCommand::SecurityReceive => security::receive(controller, context, command),
         AdminCommand::KeepAlive => Ok(CommandCompletion::value(0_u32)),
         AdminCommand::Abort => {
             Ok(CommandCompletion::value(controller.events().abort(low16(command.dword(10) >> 16))))
@@ -99,6 +102,7 @@ pub(super) fn admin_data_bytes(command: &Command) -> usize {
         }
         (opcode, _) => match repertoire::admin_command(opcode) {
             Some(AdminCommand::SetFeatures) => Features::data_bytes(command),
+            Some(AdminCommand::SecuritySend) => security::data_bytes(command),
             Some(kind) => management::data_bytes(kind, command),
             None => 0,
         },

@@ -28,6 +28,8 @@ pub(super) enum AdminCommand {
     KeepAlive = 0x18,
     DoorbellBuffer = 0x7C,
     FormatNvm = 0x80,
+    SecuritySend = 0x81,
+    SecurityReceive = 0x82,
     Sanitize = 0x84,
 }
 

@@ -166,6 +166,11 @@ impl Controller {
         self.id
     }
 
+    /// Number that no other controller of the subsystem has or had: it came at another time.
+    pub(super) const fn security_channel(&self) -> u64 {
+        self.came_at.0 << 16 | self.id as u64
+    }
+
     pub(super) const fn kind(&self) -> Purpose {
         self.kind
     }

@@ -302,6 +302,7 @@ impl IoFailure {
             _ if error.is_no_space() => Status::CAPACITY_EXCEEDED,
             DeviceError::ReadOnly => Status::WRITE_PROTECTED,
             DeviceError::Reserved => Status::RESERVATION_CONFLICT,
+            DeviceError::Locked => Status::ACCESS_DENIED,
             DeviceError::Gone => Status::INVALID_NAMESPACE,
             DeviceError::InProgress(work) => in_progress(*work),
             DeviceError::Unreadable { .. } => Status::UNRECOVERED_READ,

@@ -26,6 +26,7 @@ pub(super) struct Repertoire {
     transport: Transport,
     operability: Operability,
     injects_errors: bool,
+    has_opal: bool,
     /// True if completions keep to the times of a model.
     is_modelled: bool,
 }
@@ -47,6 +48,8 @@ enum Owner {
     Modelled,
     /// Hosts may have the drive show errors.
     Injecting,
+    /// Hosts may lock the drive.
+    Locking,
 }
 
 /// Pages of logs, by identifier.
@@ -156,7 +159,7 @@ const OF_CONTROLLER: u32 = 1 << 21;
 const OF_SUBSYSTEM: u32 = 1 << 25;
 
 #[rustfmt::skip]
-const ADMIN: [CommandRow<AdminCommand>; 17] = [
+const ADMIN: [CommandRow<AdminCommand>; 19] = [
     row(AdminCommand::DeleteSubmissionQueue, Owner::Pcie, 0, OF_CONTROLLER),
     row(AdminCommand::CreateSubmissionQueue, Owner::Pcie, 0, OF_CONTROLLER),
     row(AdminCommand::GetLogPage, Owner::All, 0, OF_CONTROLLER),
@@ -176,6 +179,8 @@ const ADMIN: [CommandRow<AdminCommand>; 17] = [
     row(AdminCommand::DoorbellBuffer, Owner::Pcie, 1 << 8, OF_CONTROLLER),
     row(AdminCommand::FormatNvm, Owner::Operable, 1 << 1,
         CHANGES_DATA | CHANGES_CAPABILITIES | ALONE_IN_NAMESPACE | OF_SUBSYSTEM),
+    row(AdminCommand::SecuritySend, Owner::Locking, 1, CHANGES_DATA | OF_SUBSYSTEM),
+    row(AdminCommand::SecurityReceive, Owner::Locking, 1, OF_SUBSYSTEM),
     row(AdminCommand::Sanitize, Owner::Operable, 0, CHANGES_DATA | ALONE | OF_SUBSYSTEM),
 ];
 
@@ -274,7 +279,8 @@ impl Repertoire {
         is_modelled: bool,
     ) -> Self {
         let (operability, injects_errors) = (operations.operability(), operations.injects_errors());
-        Self { purpose, transport, operability, injects_errors, is_modelled }
+        let has_opal = operations.has_opal();
+        Self { purpose, transport, operability, injects_errors, has_opal, is_modelled }
     }
 
     fn has(self, owner: Owner) -> bool {
@@ -288,6 +294,7 @@ impl Repertoire {
             Owner::Operable => is_io && self.operability == Operability::Full,
             Owner::Modelled => is_io && self.is_modelled,
             Owner::Injecting => is_io && self.injects_errors,
+            Owner::Locking => is_io && self.has_opal,
         }
     }
 

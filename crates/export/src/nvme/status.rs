@@ -31,6 +31,7 @@ impl Status {
     pub(crate) const SGL_LENGTH: Self = Self::fixed(GENERIC, 0x0F);
     pub(crate) const SGL_TYPE: Self = Self::fixed(GENERIC, 0x11);
     pub(crate) const PRP_OFFSET: Self = Self::fixed(GENERIC, 0x13);
+    pub(crate) const OPERATION_DENIED: Self = Self::fixed(GENERIC, 0x15);
     pub(crate) const HOST_ID_FORMAT: Self = Self::fixed(GENERIC, 0x18);
     pub(crate) const SGL_OFFSET: Self = Self::fixed(GENERIC, 0x16);
     pub(crate) const ABORTED_BY_PREEMPTION: Self = Self::retried(GENERIC, 0x1B);
@@ -71,6 +72,7 @@ impl Status {
     pub(crate) const WRITE_FAULT: Self = Self::fixed(MEDIA, 0x80);
     pub(crate) const UNRECOVERED_READ: Self = Self::fixed(MEDIA, 0x81);
     pub(crate) const COMPARE_FAILURE: Self = Self::fixed(MEDIA, 0x85);
+    pub(crate) const ACCESS_DENIED: Self = Self::fixed(MEDIA, 0x86);
 
     /// A status after which a retry may succeed.
     const fn retried(kind: u8, code: u8) -> Self {
@@ -96,7 +98,9 @@ impl Status {
     /// True if the error log gets an entry for it: what the drive could not do, not what the host
     /// should not have asked for.
     pub(crate) const fn is_of_drive(self) -> bool {
-        self.kind == MEDIA && self.code != Self::COMPARE_FAILURE.code
+        let is_of_host =
+            self.code == Self::COMPARE_FAILURE.code || self.code == Self::ACCESS_DENIED.code;
+        self.kind == MEDIA && !is_of_host
             || self.kind == GENERIC && self.code == Self::CAPACITY_EXCEEDED.code
     }
 
@@ -129,6 +133,7 @@ pub(super) const fn refusal(error: &OperationError) -> Status {
         OperationError::Value { .. } => Status::INVALID_FIELD,
         OperationError::Busy(work) => in_progress(*work),
         OperationError::ReadOnly | OperationError::Protected { .. } => Status::WRITE_PROTECTED,
+        OperationError::Locked => Status::OPERATION_DENIED,
         OperationError::Unsupported(_) => Status::INVALID_OPCODE,
         OperationError::Failed { .. } => Status::INTERNAL,
     }

@@ -8,6 +8,7 @@ use crate::host::{
     DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Inner, Order, io, u16_at, u32_at, u64_at,
 };
 use crate::laws::{AdminRequest, Answer, Subject, check};
+use crate::locked::OpalMemory;
 use crate::operated::{Operated, controllers, creation};
 
 /// An admin queue and an I/O queue.
@@ -37,7 +38,8 @@ fn what_is_claimed_is_carried_out_and_nothing_else() {
     let (admin, host) = Rig::new(512).queues(Digests::default(), false);
     check(&mut Queues(admin, host));
     let private = Operated::of_private();
-    for rig in [Operated::new(), Operated::for_reading(), Operated::injecting(), private] {
+    let locking = Operated::with_opal(&OpalMemory::new());
+    for rig in [Operated::new(), Operated::for_reading(), Operated::injecting(), private, locking] {
         let (admin, host) = rig.queues();
         check(&mut Queues(admin, host));
     }

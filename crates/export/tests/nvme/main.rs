@@ -12,6 +12,7 @@ mod encrypted;
 mod host;
 mod hostile;
 mod laws;
+mod locked;
 mod operated;
 mod property;
 mod reserved;

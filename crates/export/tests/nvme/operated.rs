@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use device::operator::{Backing, Operator, PersistentState};
 use device::{
     Administration, Device, DriveEvent, DriveHealth, EventKind, Identity, InjectedError,
-    MemoryDevice, Operations as _,
+    MemoryDevice, OpalDrive, Operations as _,
 };
 use export::nvme::{ControllerFault, Subsystem};
 
 use crate::Fragile;
 use crate::host::{Data, Digests, Done, Host, Inner, Order, Wire as _, io, u16_at, u32_at, u64_at};
+use crate::locked::OpalMemory;
 
 pub(crate) const SIZE: u64 = 8 << 20;
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -27,6 +28,8 @@ pub(crate) struct Backed {
     kept: Mutex<PersistentState>,
     /// Errors that hosts injected; none where they may not.
     injected: Mutex<Option<Vec<InjectedError>>>,
+    /// Opal; none of a drive without.
+    opal: Option<Arc<OpalMemory>>,
     /// The subsystem, whose controllers the drive looks at when it is asked for its health.
     shown: OnceLock<Weak<Subsystem>>,
 }
@@ -70,6 +73,10 @@ impl Backing for Backed {
 
     fn erases_keys(&self) -> bool {
         self.is_encrypted.load(Ordering::SeqCst)
+    }
+
+    fn opal(&self) -> Result<Option<OpalDrive>, String> {
+        Ok(self.opal.as_ref().map(OpalMemory::drive))
     }
 
     fn injects_errors(&self) -> bool {
@@ -140,8 +147,26 @@ impl Operated {
         Self::open(base, PersistentState::whole(512), is_read_only)
     }
 
+    /// One with Opal, which was stored there.
+    pub(crate) fn with_opal(memory: &Arc<OpalMemory>) -> Self {
+        let drive = Backed { opal: Some(Arc::clone(memory)), ..Backed::default() };
+        let base = Arc::new(MemoryDevice::new(SIZE));
+        Self::of(drive, base, PersistentState::whole(512), false)
+    }
+
+    /// As [`Self::with_opal`], served for reading only.
+    pub(crate) fn with_opal_for_reading(memory: &Arc<OpalMemory>) -> Self {
+        let drive = Backed { opal: Some(Arc::clone(memory)), ..Backed::default() };
+        let base = Arc::new(MemoryDevice::new(SIZE));
+        Self::of(drive, base, PersistentState::whole(512), true)
+    }
+
     fn open(base: Arc<dyn Device>, kept: PersistentState, is_read_only: bool) -> Self {
-        let drive = Arc::<Backed>::default();
+        Self::of(Backed::default(), base, kept, is_read_only)
+    }
+
+    fn of(drive: Backed, base: Arc<dyn Device>, kept: PersistentState, is_read_only: bool) -> Self {
+        let drive = Arc::new(drive);
         let backing = Arc::<Backed>::clone(&drive);
         let operator = Arc::new(Operator::open(base, backing, kept, is_read_only).unwrap());
         let operations = Arc::<Operator>::clone(&operator);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,6 +23,7 @@ use crate::medium::is_block_device;
 use crate::mutants::{self, Mutant};
 use crate::volume::hot_spares::{add_spare, check_is_spare};
 use crate::volume::new_die::{Contents, NewDie};
+use crate::volume::opal::make_opal;
 use crate::volume::opening::buffer_path;
 use crate::volume::space_taken::SpaceTaken;
 use crate::{
@@ -115,6 +117,9 @@ pub(super) struct Volume {
     /// failed when the last one began, and of hot spares that were removed.
     #[serde(default, rename = "unerased", skip_serializing_if = "Vec::is_empty")]
     pub(super) unerased: Vec<UnerasedMedium>,
+    /// True if it has Opal: every server has its locks in force.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) opal: bool,
     /// Parts of the drive that clients see as devices of their own; none: they see the whole.
     #[serde(default, rename = "export", skip_serializing_if = "Vec::is_empty")]
     namespaces: Vec<Namespace>,
@@ -350,6 +355,8 @@ pub struct VolumeOptions {
     pub contents: Contents,
     /// Key of a volume that is to be encrypted; none: it is not.
     pub key: Option<UnlockingKey>,
+    /// True if hosts may lock it by TCG Opal.
+    pub opal: bool,
 }
 
 /// Creates an empty drive, which is closed then.
@@ -403,6 +410,9 @@ pub fn create_while(
     }
     if !namespaces.is_empty() {
         namespaces.keep(volume)?;
+    }
+    if volume_options.opal {
+        unfinished.files.extend(make_opal(volume)?);
     }
     check_goes_on(go_on)?;
     unfinished.keep();
@@ -496,6 +506,7 @@ impl UnfinishedFolder {
             rebuilding: Vec::new(),
             purge_unfinished: false,
             unerased: Vec::new(),
+            opal: false,
             namespaces: Vec::new(),
         };
         write(&path, &described)
@@ -756,12 +767,28 @@ fn write(path: &Path, volume: &Volume) -> Result<(), OpenError> {
     written.map_err(|source| OpenError::medium(&format!("writing {}", path.display()), source))
 }
 
+/// True if the volume in a folder has Opal.
+pub(super) fn has_opal(volume: &Path) -> Result<bool, OpenError> {
+    read(volume).map(|described| described.opal)
+}
+
 /// Replaces a file of a folder, whole or not at all.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_file_as(path, bytes, 0o666)
+}
+
+/// As [`replace_file`], for its owner alone.
+pub(super) fn replace_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_file_as(path, bytes, 0o600)
+}
+
+fn replace_file_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut next = path.as_os_str().to_owned();
     next.push(".new");
     host_death::begin(FileChange::Other)?;
-    let replaced = fs::File::create(&next)
+    let mut options = fs::OpenOptions::new();
+    let created = options.write(true).create(true).truncate(true).mode(mode).open(&next);
+    let replaced = created
         .and_then(|mut file| io::Write::write_all(&mut file, bytes).and_then(|()| file.sync_all()))
         .and_then(|()| host_death::begin(FileChange::Replaced(path)))
         .and_then(|()| fs::rename(&next, path));

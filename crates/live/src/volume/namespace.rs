@@ -301,6 +301,7 @@ impl Window {
             error @ (DeviceError::HostFull { .. }
             | DeviceError::ReadOnly
             | DeviceError::Reserved
+            | DeviceError::Locked
             | DeviceError::Poisoned { .. }
             | DeviceError::Transient { .. }
             | DeviceError::InProgress(_)

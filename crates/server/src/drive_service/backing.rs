@@ -9,7 +9,7 @@ use live::fault_injection::Fault;
 use live::operator::{Backing, Operator, PersistentState};
 use live::{
     Device, DriveEvent, EventKind, InjectedError, InjectedErrorKind, Meter, MeteredDevice,
-    Operations as _, Protection, SanitizeState,
+    OpalDrive, Operations as _, Protection, SanitizeState,
 };
 use status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, Refusal};
 
@@ -73,6 +73,11 @@ impl Backing for DriveService {
 
     fn is_durable(&self) -> bool {
         self.subject.volume().is_some()
+    }
+
+    fn opal(&self) -> Result<Option<OpalDrive>, String> {
+        let Some(volume) = self.subject.volume() else { return Ok(None) };
+        live::open_opal(&volume.folder).map_err(|error| error.to_string())
     }
 
     /// Both meters stand before the gate of the namespace, which refuses commands as well.
