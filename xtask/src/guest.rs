@@ -23,6 +23,10 @@ const EMULATORS: [&str; 2] = ["trixie", "trixie-backports"];
 /// Its packages: that with libblkio has clients of vhost-user without a machine.
 const EMULATOR: [&str; 3] = ["qemu-system-x86", "qemu-utils", "qemu-block-extra"];
 
+/// Packages that lock drives: Debian 12 has no sedutil, and its cryptsetup and nvme-cli know no
+/// Opal.
+const OPAL_HOSTS: [&str; 3] = ["sedutil", "cryptsetup-bin", "nvme-cli"];
+
 /// Sees to it that there is a kernel, and an emulator.
 ///
 /// # Errors
@@ -54,6 +58,19 @@ fn provide_emulator() -> Result<()> {
     }
     println!("unpacking an emulator in {}", folder.display());
     Suite::fetch(&EMULATORS, &folder)?.unpack_with_dependencies(&EMULATOR)
+}
+
+/// Sees to it that there are programs of a newer Debian that lock drives by TCG Opal.
+///
+/// # Errors
+/// Says why there are none.
+pub(crate) fn provide_opal_hosts() -> Result<()> {
+    let folder = target().join("guest-opal");
+    if folder.join("usr/sbin/sedutil-cli").exists() {
+        return Ok(());
+    }
+    println!("unpacking programs for Opal in {}", folder.display());
+    Suite::fetch(&EMULATORS[..1], &folder)?.unpack_with_dependencies(&OPAL_HOSTS)
 }
 
 /// Sees to it that there is the source of nvme-cli, with its tests.

@@ -240,6 +240,9 @@ fn provide_tools() {
     if let Err(error) = guest::provide_nvme_cli() {
         println!("skips the tests of nvme-cli: {error:#}");
     }
+    if let Err(error) = guest::provide_opal_hosts() {
+        println!("skips the test of programs that lock drives: {error:#}");
+    }
 }
 
 fn check_form() -> Result<()> {

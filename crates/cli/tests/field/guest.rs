@@ -17,6 +17,7 @@ mod linux;
 mod nvme;
 mod nvme_cli;
 mod nvme_tcp;
+mod opal;
 mod review;
 mod ublk;
 mod ublk_speed;

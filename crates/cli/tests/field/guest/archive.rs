@@ -10,6 +10,9 @@ const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const CHARACTERS: u32 = 0o020_600;
 
+/// Folder of programs of another Debian, and of their libraries.
+const OTHER: &str = "other";
+
 /// An archive in the making.
 pub(super) struct Archive {
     bytes: Vec<u8>,
@@ -41,6 +44,40 @@ impl Archive {
                 self.file(within, &fs::read(path).unwrap());
             }
         }
+        true
+    }
+
+    /// Adds a program of another Debian that is unpacked in `folder`, with the loader and the
+    /// libraries that it was built with; whether it is there.
+    pub(super) fn program_of(&mut self, folder: &Path, name: &str) -> bool {
+        let mut places = ["usr/sbin", "usr/bin"].iter().map(|it| folder.join(it).join(name));
+        let Some(program) = places.find(|it| it.exists()) else { return false };
+        let loader = folder.join("usr/lib64/ld-linux-x86-64.so.2");
+        let libraries = folder.join("usr/lib/x86_64-linux-gnu");
+        let listing = Command::new(&loader)
+            .arg("--library-path")
+            .arg(&libraries)
+            .arg("--list")
+            .arg(&program)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(listing.stdout).unwrap();
+        let words = said.split_whitespace().map(Path::new);
+        let libraries = words.filter(|word| word.starts_with(&libraries)).map(Path::to_owned);
+        for path in libraries.chain([program]) {
+            let within = Path::new(OTHER).join(path.file_name().unwrap());
+            if !self.names.contains(&within) {
+                self.file(&within, &fs::read(path).unwrap());
+            }
+        }
+        let (other, within) = (Path::new(OTHER), Path::new(OTHER).join("loader"));
+        if !self.names.contains(&within) {
+            self.file(&within, &fs::read(loader).unwrap());
+        }
+        let (other, within) = (other.display(), within.display());
+        let start =
+            format!("#!/bin/sh\nexec /{within} --library-path /{other} /{other}/{name} \"$@\"\n");
+        self.file(&Path::new("bin").join(name), start.as_bytes());
         true
     }
 
