@@ -229,6 +229,37 @@ fn a_burst_ends_when_it_does_in_detail() {
     assert!(detailed > 1, "interval {detailed}");
 }
 
+/// A drive that warms up over much of the load, in thousands of windows.
+#[test]
+fn heat_that_is_slower_than_windows_is_that_of_a_load_in_detail() {
+    let heated = |capacity_j_k: f64| {
+        changed(|spec| {
+            let thermal = spec.thermal.as_mut().expect("its heat is known");
+            thermal.capacity_j_k = capacity_j_k;
+            if let Some(power) = &mut spec.power {
+                power.limit_w = None;
+            }
+        })
+    };
+    let (spec, setup) = heated(4.0);
+    let workload = workload("4k-rand-write");
+    let load = long(&workload);
+    let temperature = |loaded: &LoadResult, index: usize| {
+        loaded.intervals[index].climate.and_then(|it| it.temperature_c).unwrap()
+    };
+    let detailed = sampling_of(&spec, &setup, &load, 0.0);
+    let loaded = sampling_of(&spec, &setup, &load, 0.01);
+    assert!(loaded.sampling.as_ref().unwrap().is_sampled(), "{:?}", loaded.sampling);
+    // Early in the load the temperature of a stratum is that of its end.
+    for index in [15, 39] {
+        let [found, reference] = [&loaded, &detailed].map(|it| temperature(it, index));
+        let off_k = (found - reference).abs();
+        assert!(off_k < 2.0, "{index}: {found} °C, {reference} °C in detail");
+    }
+    let warming = temperature(&detailed, 39) - temperature(&detailed, 0);
+    assert!(warming > 5.0, "it warms by {warming} K");
+}
+
 #[test]
 fn how_precise_a_rate_is_and_that_it_is_not_known_are_said_in_words() {
     let sampling = |reached| Sampling {
