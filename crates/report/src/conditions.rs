@@ -46,7 +46,8 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
 
 /// Names of the conditions of loads in which `subjects` differ: `format and host`.
 pub(crate) fn unlike(subjects: &[Subject<'_>]) -> String {
-    const OF_LOADS: [&str; 4] = ["format", "host", "preconditioning", "compressible data"];
+    const OF_LOADS: [&str; 5] =
+        ["format", "host", "preconditioning", "compressible data", "sampling"];
     let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
     let names = differences(&runs).into_iter().map(|it| it.what);
     let names: Vec<String> = names.filter(|it| OF_LOADS.contains(&it.as_str())).collect();

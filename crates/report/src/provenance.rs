@@ -59,6 +59,10 @@ fn command(run: &Run) -> String {
                 let _ = write!(command, " --time-lapse {lapse}");
             }
         }
+        let asked = run.steps.iter().find_map(|step| step.sampling.as_ref());
+        if let Some(sampling) = asked {
+            let _ = write!(command, " --precision {}%", sampling.percent());
+        }
     }
     command
 }

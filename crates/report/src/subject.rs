@@ -205,6 +205,9 @@ impl Subject<'_> {
                 of.any(|step| !is_said(step, warning.kind))
             })
             .map(|warning| format!("{}: {}. Remedy: {}.", self.label, warning.text, warning.remedy))
+            .chain(steps.iter().find_map(|step| {
+                Some(format!("{}, {}: {}.", self.label, step.id, step.sampling_note()?))
+            }))
             .collect()
     }
 }

@@ -171,7 +171,9 @@ fn row(subject: &Subject<'_>, entry: &Entry) -> String {
     let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
     let p999 = latency.p999_ns().filter(|_| has_percentiles);
     let marks = step.map(|step| marks(subject.run, step)).unwrap_or_default();
+    let sampled = step.and_then(Step::sampling_note);
     let notes = doubt.map(Doubt::note).into_iter().chain(latency.mean_note()).chain(marks);
+    let notes = notes.chain(sampled);
     let notes: Vec<String> = notes.collect();
     let amplification = summary.nand.and_then(|nand| nand.write_amplification());
     let cells = [

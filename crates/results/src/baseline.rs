@@ -142,7 +142,7 @@ fn has_load(step: &Step) -> bool {
 }
 
 /// True if `run` measured `step` as the table does: under its load, on the whole drive, with data
-/// that cannot be compressed, and in steady state unless it only reads. A burst of writes is
+/// that cannot be compressed, in detail, and in steady state unless it only reads. A burst of writes is
 /// several times what the drives of the table sustain.
 pub fn is_comparable(run: &Run, step: &Step) -> bool {
     let writes = step.summary.as_ref().is_some_and(|summary| summary.write.count > 0);
@@ -155,7 +155,10 @@ pub fn conditions(step: &Step) -> Vec<String> {
     let footprint = step.footprint_percent.map(|it| format!("on {it} % of the capacity"));
     let percent = step.compressible_percent;
     let data = (percent > 0.0).then(|| format!("with data compressible by {percent} %"));
-    (!has_load(step)).then_some(load).into_iter().chain(footprint).chain(data).collect()
+    let sampled = step.sampling.as_ref().filter(|it| it.is_sampled());
+    let sampled = sampled.map(|it| format!("sampled to ±{} %", it.percent()));
+    let load = (!has_load(step)).then_some(load);
+    load.into_iter().chain(footprint).chain(data).chain(sampled).collect()
 }
 
 impl BaselineRow {
@@ -164,10 +167,14 @@ impl BaselineRow {
         marked(&self.title, self.unvalidated)
     }
 
-    /// The row of `run`, a model through the enterprise protocol; absent where a load is missing.
+    /// The row of `run`, a model through the enterprise protocol; absent where a load is missing or
+    /// was sampled.
     pub fn of_run(run: &Run) -> Option<Self> {
         let value = |headline: Headline| {
             let step = headline.step(run).filter(|step| has_load(step))?;
+            if run.precision(Some(&step.suite)).is_some() {
+                return None;
+            }
             headline.of_step(run, step)
         };
         let write = Headline::Write.step(run)?.summary.as_ref()?;
@@ -265,6 +272,17 @@ mod tests {
         }
         assert_eq!(is(&run, Headline::Write), Some(false), "a burst");
         assert_eq!(is(&run, Headline::Read), Some(true));
+    }
+
+    #[test]
+    fn a_sampled_load_is_not_comparable_and_makes_no_row() {
+        let mut run = example::run();
+        run.model_version = Some(1);
+        example::sample(&mut run);
+        let step = Headline::Write.step(&run).unwrap();
+        assert!(conditions(step).contains(&"sampled to ±1 %".to_owned()));
+        assert!(!is_comparable(&run, step));
+        assert_eq!(BaselineRow::of_run(&run), None);
     }
 
     #[test]

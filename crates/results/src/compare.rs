@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use serde::Serialize;
 
-use crate::conditions::{format, preconditioning};
+use crate::conditions::{format, preconditioning, sampling};
 use crate::mark::is_unset;
 use crate::{
     ConfidenceInterval, PlatformRow, Run, Spread, Step, StepKind, Summary, Target, TargetKind,
@@ -201,7 +201,7 @@ pub fn run_conditions(run: &Run) -> Vec<RunCondition> {
 }
 
 /// Conditions that every run has, its format and its host first.
-fn common_conditions(run: &Run) -> [RunCondition; 8] {
+fn common_conditions(run: &Run) -> [RunCondition; 9] {
     let kind = if run.target.kind.is_model() { "model" } else { "real drive" };
     [
         ("format", run.target.format.clone()),
@@ -212,6 +212,7 @@ fn common_conditions(run: &Run) -> [RunCondition; 8] {
         ("program version", run.floatgate_version.clone()),
         ("time lapse", run.target.time_lapse.to_string()),
         ("compressible data", compressible(run)),
+        ("sampling", sampling(run, None)),
     ]
     .map(|(what, value)| RunCondition { what: what.to_owned(), value })
 }
@@ -405,6 +406,15 @@ mod tests {
         assert_eq!(differences(&[example::run(), changed.clone()]), [expected]);
         changed.target.title = "Another drive".into();
         assert_eq!(differences(&[example::run(), changed]), []);
+    }
+
+    #[test]
+    fn a_sampled_run_differs_from_one_in_detail() {
+        let mut sampled = example::run();
+        example::sample(&mut sampled);
+        let values = vec!["none".into(), "to ±1 %".into()];
+        let expected = Difference { what: "sampling".into(), values };
+        assert_eq!(differences(&[example::run(), sampled]), [expected]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::baseline::{QUEUE_PER_THREAD, THREADS};
 use crate::compare::{Comparison, compare};
+use crate::sampling::percent;
 use crate::{Run, Step, StepKind};
 
 /// Names of formats in which drives are delivered: they are one condition for all drives.
@@ -10,13 +11,21 @@ const DELIVERED: [&str; 3] = ["stock", "native", ""];
 
 /// Conditions of a measurement besides its load, by name: only measurements that have all of them
 /// in common are drawn side by side and ranked.
-pub fn load_conditions(run: &Run, step: &Step) -> [(&'static str, String); 4] {
+pub fn load_conditions(run: &Run, step: &Step) -> [(&'static str, String); 5] {
     [
         ("format", format(run).to_owned()),
         ("host", run.target.host.clone()),
         ("compressible data", format!("{} %", step.compressible_percent)),
         ("preconditioning", preconditioning(run, &step.suite)),
+        ("sampling", sampling(run, Some(&step.suite))),
     ]
+}
+
+/// The sampling of the loads of `suite`, or of all, in words: `to ±1 %`; `none` where all was
+/// simulated in detail, or is real.
+pub(crate) fn sampling(run: &Run, suite: Option<&str>) -> String {
+    let precision = run.precision(suite);
+    precision.map_or_else(|| "none".to_owned(), |it| format!("to ±{} %", percent(it)))
 }
 
 /// The format of the drive of `run`; empty for that in which it was delivered.
@@ -88,7 +97,8 @@ mod tests {
         other.target.name = "another".into();
         let first = example::run();
         assert_eq!(alike(&[&first, &other]), [vec![0, 1]]);
-        let changes: [fn(&mut Run); 4] = [
+        let changes: [fn(&mut Run); 5] = [
+            example::sample,
             |run| run.target.format = "high-performance".into(),
             |run| run.target.host = "windows".into(),
             |run| run.steps.iter_mut().for_each(|step| step.compressible_percent = 50.0),

@@ -1,8 +1,8 @@
 //! A small run for tests: a drive with a burst, a cliff and a settled rate.
 
 use crate::{
-    Environment, Interval, Latencies, NandWrites, PlatformRow, Run, Sample, SheetRow, Steady, Step,
-    StepKind, Summary, Target, TargetKind, Warning, WarningKind,
+    Environment, Interval, Latencies, NandWrites, PlatformRow, Run, Sample, Sampling, SheetRow,
+    Steady, Step, StepKind, Summary, Target, TargetKind, Warning, WarningKind,
 };
 
 /// One minute at `iops` writes (or reads) of 4 KiB, 256 outstanding.
@@ -79,6 +79,21 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         samples,
         read_bins: bins(|interval| &interval.read),
         write_bins: bins(|interval| &interval.write),
+    }
+}
+
+/// Has each load of `run` look like one of which 40 windows of 4,096 requests were simulated.
+pub(crate) fn sample(run: &mut Run) {
+    for step in &mut run.steps {
+        let requests = step.summary.as_ref().map_or(0, |summary| summary.latency.count);
+        step.sampling = Some(Sampling {
+            precision: 0.01,
+            windows: 40,
+            requests_measured: 40 * 4096,
+            requests_detailed: 80 * 4096,
+            requests,
+            ..Sampling::default()
+        });
     }
 }
 

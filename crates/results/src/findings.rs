@@ -23,7 +23,7 @@
 //! were the limit, but for write amplification, steady state and hosts themselves. A strength of
 //! the peak is withheld where the workload was watched for less than ten minutes, the last window
 //! of a preconditioning included: stalls come once in minutes, and whether one falls into a short
-//! measurement is chance. A weakness of the peak is withheld where the longest request may be a
+//! measurement is chance; and where it was sampled. A weakness of the peak is withheld where the longest request may be a
 //! stall that the file of a model lists. What speaks of a settled drive (burst over settled, write
 //! amplification, reads over writes, formats, loads that write on several hosts, scaling of loads
 //! that write) needs steady state.
@@ -164,6 +164,9 @@ fn reason(run: &Run, finding: &Finding) -> Option<String> {
     let steps = || finding.steps.iter().filter_map(|id| run.step(id));
     match (finding.kind, finding.verdict) {
         (FindingKind::Peak, Verdict::Strength) => {
+            if let Some(note) = steps().find_map(Step::sampling_note) {
+                return Some(format!("{note}: longer requests may lie between them"));
+            }
             let watched_s: f64 = steps().filter_map(|step| Some(counted(step)?.span_s)).sum();
             (watched_s < PEAK_WATCHED_S_MIN).then(|| {
                 let places = usize::from(watched_s < 10.0);
@@ -244,19 +247,22 @@ fn all_of(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// Findings between runs of one drive: its hosts and its formats.
+/// Findings between runs of one drive, all in detail or sampled to one precision: its hosts and its
+/// formats.
 pub fn between(runs: &[Run]) -> Vec<Finding> {
-    let hosts = groups(runs, |a, b| a.name == b.name && a.format == b.format);
-    let formats = groups(runs, |a, b| a.name == b.name && a.host == b.host);
+    let is_one =
+        |a: &Run, b: &Run| a.target.name == b.target.name && a.precision(None) == b.precision(None);
+    let hosts = groups(runs, &|a, b| is_one(a, b) && a.target.format == b.target.format);
+    let formats = groups(runs, &|a, b| is_one(a, b) && a.target.host == b.target.host);
     let differences = hosts.iter().filter_map(|runs| host_difference(runs));
     differences.chain(formats.iter().flat_map(|runs| format_gains(runs))).collect()
 }
 
-/// The runs whose targets are `alike`, group by group, in order of appearance.
-fn groups(runs: &[Run], alike: fn(&Target, &Target) -> bool) -> Vec<Vec<&Run>> {
+/// The runs that are `alike`, group by group, in order of appearance.
+fn groups<'a>(runs: &'a [Run], alike: &dyn Fn(&Run, &Run) -> bool) -> Vec<Vec<&'a Run>> {
     let mut groups: Vec<Vec<&Run>> = Vec::new();
     for run in runs {
-        match groups.iter_mut().find(|group| alike(&group[0].target, &run.target)) {
+        match groups.iter_mut().find(|group| alike(group[0], run)) {
             Some(group) => group.push(run),
             None => groups.push(vec![run]),
         }
@@ -596,6 +602,36 @@ mod tests {
         let reads = run.steps.iter_mut().filter(|it| it.workload == "4k-rand-read");
         reads.filter_map(|it| it.summary.as_mut()).for_each(|it| it.span_s /= 128.0);
         assert!(said(&run).contains("for 2.3 s in all"), "{}", said(&run));
+    }
+
+    #[test]
+    fn windows_alone_do_not_say_that_no_request_stands_out() {
+        let mut run = example::run();
+        for summary in run.steps.iter_mut().filter_map(|step| step.summary.as_mut()) {
+            summary.span_s = 3600.0;
+        }
+        let is_of_reads =
+            |it: &Finding| it.kind == FindingKind::Peak && it.workload == "4k-rand-read";
+        assert!(of_run(&run).iter().any(is_of_reads));
+        example::sample(&mut run);
+        assert!(!of_run(&run).iter().any(is_of_reads));
+        let withheld = withheld(&run).into_iter().find(|it| is_of_reads(&it.finding)).unwrap();
+        let expected = "sampled to ±1 %, maximum of 40 windows alone: longer requests may lie";
+        assert!(withheld.reason.starts_with(expected), "{}", withheld.reason);
+    }
+
+    #[test]
+    fn a_sampled_run_makes_no_finding_beside_one_in_detail() {
+        let hosts = ["linux", "windows"].map(|host| {
+            let mut run = example::run();
+            run.target.host = host.into();
+            run
+        });
+        let is_of_hosts = |it: &Finding| it.kind == FindingKind::HostDifference;
+        assert!(between(&hosts).iter().any(is_of_hosts));
+        let [one, mut other] = hosts;
+        example::sample(&mut other);
+        assert!(!between(&[one, other]).iter().any(is_of_hosts));
     }
 
     #[test]

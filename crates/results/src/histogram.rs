@@ -231,6 +231,12 @@ impl Latencies {
         latencies
     }
 
+    /// The latencies, of which so many count as measured, at most all: the others they stand for.
+    #[must_use]
+    pub fn of_measured(self, measured: u64) -> Self {
+        Self { extrapolated: self.count.saturating_sub(measured), ..self }
+    }
+
     /// Counts one request that took `latency_ns`.
     #[inline]
     pub fn record(&mut self, latency_ns: u64) {

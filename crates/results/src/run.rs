@@ -9,8 +9,8 @@ use crate::mark::{is_unset, marked};
 use crate::price::Price;
 use crate::published::is_from_listed_stalls;
 use crate::{
-    ApplicationFigures, Bin, DieFailures, Figure, LatencySummary, Lateness, NandWrites, Sample,
-    Sampling, Spread, Steady, SteadyEvidence, Summary, WrittenAmount,
+    ApplicationFigures, Bin, DieFailures, Figure, Latencies, LatencySummary, Lateness, NandWrites,
+    Sample, Sampling, Spread, Steady, SteadyEvidence, Summary, WrittenAmount,
 };
 
 /// One drive, in one format, behind one host, through one protocol.
@@ -432,6 +432,21 @@ impl Step {
         u32::from(self.threads) * u32::from(self.queue_per_thread)
     }
 
+    /// The latencies of `bins`, those of its reads or of its writes: as many count as measured as
+    /// windows measured where it was sampled.
+    pub fn latencies(&self, bins: &[Bin]) -> Latencies {
+        let latencies = Latencies::from_bins(bins);
+        let share = self.sampling.as_ref().map_or(1.0, Sampling::measured_share);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+        let measured = (latencies.count() as f64 * share).ceil() as u64;
+        latencies.of_measured(measured)
+    }
+
+    /// Few words beside its maximum where it was sampled, see [`Sampling::note`].
+    pub fn sampling_note(&self) -> Option<String> {
+        self.sampling.as_ref().and_then(Sampling::note)
+    }
+
     /// True if it measured what a load reaches when nothing limits it: neither at a rate, nor in a
     /// preconditioning, nor in rounds that are one.
     pub fn is_primary(&self) -> bool {
@@ -550,6 +565,14 @@ impl Run {
             let rounds = suite().filter(|it| it.round.is_some());
             Some(Steady::of_rounds(rounds, &self.target)?.achieved)
         })
+    }
+
+    /// Precision to which loads of the run were sampled, those of `suite` alone where it is named:
+    /// of several the coarsest. Absent where all of them were simulated in detail.
+    pub fn precision(&self, suite: Option<&str>) -> Option<f64> {
+        let steps = self.steps.iter().filter(|step| suite.is_none_or(|it| it == step.suite));
+        let sampled = steps.filter_map(|step| step.sampling.as_ref()).filter(|it| it.is_sampled());
+        sampled.map(|it| it.precision).reduce(f64::max)
     }
 
     /// Program whose report the figures come from; absent where the run carried its loads out

@@ -53,6 +53,27 @@ impl Sampling {
         self.windows > 0
     }
 
+    /// Precision that was asked for, in percent.
+    pub fn percent(&self) -> f64 {
+        percent(self.precision)
+    }
+
+    /// Share of its requests that windows measured, 0 to 1; 1 where all was simulated in detail.
+    pub fn measured_share(&self) -> f64 {
+        if !self.is_sampled() {
+            return 1.0;
+        }
+        (self.requests_measured as f64 / self.requests.max(1) as f64).min(1.0)
+    }
+
+    /// Few words beside a maximum, which windows alone saw; absent where all was simulated in
+    /// detail.
+    pub fn note(&self) -> Option<String> {
+        let (percent, windows) = (self.percent(), self.windows);
+        self.is_sampled()
+            .then(|| format!("sampled to ±{percent} %, maximum of {windows} windows alone"))
+    }
+
     /// The sampling in a sentence.
     pub fn text(&self) -> String {
         let reason = self.detailed.as_ref();
@@ -69,11 +90,51 @@ impl Sampling {
             "sampled: {} windows, {share:.1} % of the requests in detail, {reached} (95 %), \
              ±{} % was asked for",
             self.windows,
-            self.precision * 100.0
+            self.percent()
         );
         if let (Some(reason), Some(from_s)) = (reason, self.detailed_from_s) {
             text = format!("{text}; in detail from {from_s:.0} s on: {reason}");
         }
         text
+    }
+}
+
+/// A precision in percent, without what binary fractions add to it.
+pub(crate) fn percent(precision: f64) -> f64 {
+    (precision * 1e4).round() / 1e2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bin, example};
+
+    #[test]
+    fn what_few_measured_requests_stand_for_has_no_five_nines() {
+        let mut run = example::run();
+        let bins = [Bin { latency_ns: 1_000_000, count: 4_000_000 }];
+        let mut five_nines = |measured: u64| {
+            let step = &mut run.steps[2];
+            step.sampling = Some(Sampling {
+                windows: 40,
+                requests_measured: measured,
+                requests: 8_000_000,
+                ..Sampling::default()
+            });
+            step.latencies(&bins).five_nines_ns()
+        };
+        assert_eq!(five_nines(163_840), None, "82 thousand of the writes were measured");
+        assert!(five_nines(2_000_000).is_some(), "a million of them");
+        run.steps[2].sampling = Some(Sampling::in_detail(0.01, "it is short"));
+        assert!(run.steps[2].latencies(&bins).five_nines_ns().is_some());
+        let note = run.steps[2].sampling_note();
+        assert_eq!(note, None, "its longest request was seen");
+    }
+
+    #[test]
+    fn a_precision_in_percent_is_as_it_was_asked_for() {
+        let sampling = Sampling { precision: 0.07, windows: 41, ..Sampling::default() };
+        let note = sampling.note().unwrap();
+        assert_eq!(note, "sampled to ±7 %, maximum of 41 windows alone");
     }
 }

@@ -1,5 +1,7 @@
 //! Spread of the figures of one load: an interval beside each rate, mean and percentile.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::confidence::{ConfidenceInterval, IntervalKind, QUANTILE_NORMAL};
@@ -54,22 +56,35 @@ impl Spread {
     /// The spread of one measurement, from its consecutive `intervals`; absent where they are fewer
     /// than five.
     pub fn of_intervals(intervals: &[Interval]) -> Option<Self> {
-        let whole = Summary::of(intervals);
+        let batch = |range: Range<usize>| Summary::of(&intervals[range]);
+        let batched = Self::of_batches(&Summary::of(intervals), (intervals.len(), 1), &batch)?;
+        Some(batched.or(&Self::of_order(intervals)))
+    }
+
+    /// The spread of a measurement whose figures are those of `whole`, from batches of its
+    /// consecutive parts, `least` to a batch or fewer batches, of which `summary` tells the
+    /// figures. Absent where there are fewer than five parts.
+    pub fn of_batches(
+        whole: &Summary,
+        (parts, least): (usize, usize),
+        summary: &dyn Fn(Range<usize>) -> Summary,
+    ) -> Option<Self> {
+        let [.., fewest] = BATCHES;
+        let at = |index: usize, count: usize| index * parts / count;
         let batches: Vec<Vec<Summary>> = BATCHES
             .into_iter()
-            .filter(|count| *count <= intervals.len())
-            .map(|count| batches(intervals, count))
+            .filter(|count| *count <= parts && (parts / count >= least || *count == fewest))
+            .map(|count| (0..count).map(|it| summary(at(it, count)..at(it + 1, count))).collect())
             .collect();
         if batches.is_empty() {
             return None;
         }
-        let batched = Self::by(&|figure| {
-            let centre = figure(&whole)?;
+        Some(Self::by(&|figure| {
+            let centre = figure(whole)?;
             let values = |batches: &Vec<Summary>| batches.iter().map(figure).collect();
             let parts: Vec<f64> = batches.iter().find_map(values)?;
             ConfidenceInterval::of_batches(centre, &parts)
-        });
-        Some(batched.or(&Self::of_order(intervals)))
+        }))
     }
 
     /// The spread over repeats of one load; absent for a single one.
@@ -174,12 +189,6 @@ impl LatencySpread {
             latency_ns_p9999: self.latency_ns_p9999.or(other.latency_ns_p9999),
         }
     }
-}
-
-/// So many consecutive parts of `intervals`, which differ by at most one interval in length.
-fn batches(intervals: &[Interval], count: usize) -> Vec<Summary> {
-    let at = |index: usize| index * intervals.len() / count;
-    (0..count).map(|index| Summary::of(&intervals[at(index)..at(index + 1)])).collect()
 }
 
 /// Requests between whose latencies the percentile at `share` lies: their ranks are normally

@@ -197,6 +197,11 @@ impl Backend {
         self.buffer.admits_at().max(self.relocation_begun_at)
     }
 
+    /// Pages of the translation layer that the buffer holds, of `unit` to a program unit.
+    pub(crate) fn buffer_pages(&self, unit: u32) -> u64 {
+        self.buffer.units_max() * u64::from(unit)
+    }
+
     /// Time at which relocation may go on, its buffer having space for the next read.
     pub(crate) const fn relocation_admits_at(&self) -> Nanos {
         self.relocation_buffer.admits_at()

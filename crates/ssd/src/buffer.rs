@@ -45,6 +45,11 @@ impl Buffer {
         assert!(is_after, "the ring admits when its oldest unit has left");
     }
 
+    /// Program units that the ring holds.
+    pub(crate) const fn units_max(&self) -> u64 {
+        self.units_max as u64
+    }
+
     /// Time from which the ring takes the next page.
     #[inline]
     pub(crate) const fn admits_at(&self) -> Nanos {

@@ -285,11 +285,12 @@ fn printed(
             + &spread::note(step.spread.as_ref())
             + &mean_notes(summary)
     };
+    let sampling = step.sampling.as_ref().map_or_else(String::new, |it| format!("\n{}", it.text()));
     let replayed = coverage.map_or_else(String::new, |it| {
         format!("\n{}\n{}", step.how, it.line(step.rate.as_ref().map(|rate| rate.iops)))
     });
     let mark = if target.unvalidated { format!("\n{UNVALIDATED_REASON}") } else { String::new() };
-    output::data(&(details(&told, summary, &state) + &replayed + &mark))?;
+    output::data(&(details(&told, summary, &state) + &sampling + &replayed + &mark))?;
     let limited = host_limit(outcome, record, summary).map(limited);
     let doubts = missed.into_iter().chain(limited).chain(coverage.and_then(|it| it.warning()));
     doubts.map(|text| format!("warning: {text}")).try_for_each(|text| output::data(&text))

@@ -133,7 +133,7 @@ fn row(run: &Run, step: &Step) -> Option<[String; 7]> {
     };
     let mean = |latency_ns: f64| blockio::Nanos::from_micros_f64(latency_ns / 1e3).to_string();
     let p999 = summary.latency.p999_ns().filter(|_| doubt.is_none_or(Doubt::has_percentiles));
-    let notes = [what].into_iter().chain(doubt.map(Doubt::note));
+    let notes = [what].into_iter().chain(doubt.map(Doubt::note)).chain(step.sampling_note());
     Some([
         step.id.clone(),
         format!("{:.0}", summary.iops),

@@ -122,25 +122,36 @@ fn joined(first: LoadResult, second: LoadResult, step: &str) -> LoadResult {
         uncounted: (first.uncounted * first_s + second.uncounted * second_s) / total_s,
         unfinished: (first.unfinished * first_s + second.unfinished * second_s) / total_s,
         die_failures: DieFailures::joined(first.die_failures, second.die_failures, offset_s),
-        sampling: sampling(first.sampling, second.sampling),
+        sampling: sampling(first.sampling, second.sampling, offset_s),
         spread: None,
         warnings,
     }
 }
 
-/// Sampling of both loads as one. The interval of the rate is that of neither.
-fn sampling(first: Option<Sampling>, second: Option<Sampling>) -> Option<Sampling> {
+/// Sampling of both loads as one, of which the second began at `offset_s`. The interval of the
+/// rate is that of neither.
+fn sampling(first: Option<Sampling>, second: Option<Sampling>, offset_s: f64) -> Option<Sampling> {
     let (first, second) = (first?, second?);
+    let (detailed, detailed_from_s) = if second.is_sampled() {
+        (second.detailed, second.detailed_from_s.map(|from_s| from_s + offset_s))
+    } else if first.is_sampled() {
+        // The first may have been in detail from some time on, and the second is to its end.
+        let from_s = first.detailed_from_s.unwrap_or(offset_s);
+        (first.detailed.or(second.detailed), Some(from_s))
+    } else {
+        (first.detailed.or(second.detailed), None)
+    };
     Some(Sampling {
         windows: first.windows + second.windows,
         requests_measured: first.requests_measured + second.requests_measured,
         requests_detailed: first.requests_detailed + second.requests_detailed,
         requests: first.requests + second.requests,
         intervals_unmeasured: first.intervals_unmeasured + second.intervals_unmeasured,
-        detailed: first.detailed.or(second.detailed),
+        detailed,
+        detailed_from_s,
         iops: None,
         precision_reached: None,
-        ..first
+        precision: first.precision,
     })
 }
 
@@ -310,6 +321,25 @@ mod tests {
         assert_eq!(seeds.len(), asked.len(), "no stretch repeats the addresses of another");
         assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
         assert!(loaded.how.contains("not steady after 6.0 h"), "{}", loaded.how);
+    }
+
+    #[test]
+    fn detail_begins_where_it_did_in_the_load_that_it_began_in() {
+        let of = |windows, detailed_from_s: Option<f64>| {
+            let detailed = (windows == 0 || detailed_from_s.is_some()).then(|| "hot".to_owned());
+            Some(Sampling { windows, detailed, detailed_from_s, ..Sampling::default() })
+        };
+        let joined = |first, second| {
+            let joined = sampling(first, second, 600.0).unwrap();
+            (joined.detailed_from_s, joined.detailed.is_some())
+        };
+        assert_eq!(joined(of(40, None), of(40, None)), (None, false));
+        assert_eq!(joined(of(40, None), of(40, Some(60.0))), (Some(660.0), true));
+        assert_eq!(joined(of(40, None), of(0, None)), (Some(600.0), true));
+        assert_eq!(joined(of(40, Some(60.0)), of(0, None)), (Some(60.0), true));
+        assert_eq!(joined(of(0, None), of(0, None)), (None, true));
+        // To its end it was sampled.
+        assert_eq!(joined(of(40, Some(60.0)), of(40, None)), (None, false));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use results::steady::WriteRequirement;
 use results::{
     ApplicationFigures, AskedRate, Cell, DeviceFigures, Interval, Latencies, RateLimit,
-    RecordedApplication, Sample, Spread, Steady, Step, StepKind, Summary, TransactionMix, Warning,
-    WrittenAmount,
+    RecordedApplication, Sample, Sampling, Spread, Steady, Step, StepKind, Summary, TransactionMix,
+    Warning, WrittenAmount,
 };
 
 use blockio::Op;
@@ -44,6 +44,8 @@ impl Record {
         let LoadResult {
             intervals, counted, parts, generator_limited, uncounted, unfinished, ..
         } = loaded;
+        // Intervals of a sampled load are made of windows that they share: they have no spread.
+        let is_sampled = loaded.sampling.as_ref().is_some_and(Sampling::is_sampled);
         let (mut how, responses, mut warnings) = (loaded.how, loaded.responses, loaded.warnings);
         let lateness = loaded.lateness.map(|counts| counts.figures());
         warnings.extend(lateness.as_ref().and_then(|lateness| warning::late(step, lateness)));
@@ -84,7 +86,11 @@ impl Record {
             die_failures: loaded.die_failures,
             response: responses.map(|latencies| latencies.summary()),
             settled,
-            spread: loaded.spread.or_else(|| spread_of(step, &intervals)),
+            spread: if is_sampled {
+                loaded.spread.filter(|_| step.kind == StepKind::Measure)
+            } else {
+                loaded.spread.or_else(|| spread_of(step, &intervals))
+            },
             sampling: loaded.sampling,
             summary,
             steady,

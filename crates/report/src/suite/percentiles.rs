@@ -1,7 +1,7 @@
 //! Latency in depth: against throughput, and its percentiles on an axis of nines.
 
 use results::conditions::representative;
-use results::{Bin, Latencies, LatencySpread, LatencySummary, Step, is_percentile_known};
+use results::{Bin, LatencySpread, LatencySummary, Step, is_percentile_known};
 
 use super::group::table;
 use super::metric::RunStep;
@@ -81,7 +81,9 @@ fn lines(subject: &Subject<'_>, step: &Step) -> Vec<Series> {
             } else {
                 (subject.label.clone(), Look::of_run(subject.index))
             };
-            let (listed, own) = by_share(bins).into_iter().partition(|it| is_listed(subject, it));
+            let (listed, own) = by_share(bins, step.latencies(bins).measured())
+                .into_iter()
+                .partition(|it| is_listed(subject, it));
             let marks = Look { dash: Look::MARKS, ..look };
             let marks = line(format!("{name}, listed stalls"), marks, sparse(listed));
             std::iter::once(line(name, look, own))
@@ -97,8 +99,9 @@ fn sparse(points: Vec<Point>) -> Vec<Point> {
     kept.map(|(_, point)| point).collect()
 }
 
-/// Latency in milliseconds at shares that every run has, equally far apart by nines.
-fn by_share(bins: &[Bin]) -> Vec<Point> {
+/// Latency in milliseconds at shares that every run has, equally far apart by nines, as far as
+/// the requests tell that were `measured`.
+fn by_share(bins: &[Bin], measured: u64) -> Vec<Point> {
     let count: u64 = bins.iter().map(|bin| bin.count).sum();
     let mut rest = bins.iter();
     let (mut within, mut latency_ns) = (0, 0);
@@ -107,7 +110,7 @@ fn by_share(bins: &[Bin]) -> Vec<Point> {
     let mut points = Vec::new();
     for index in 0..=STEPS {
         let share = 1.0 - 10_f64.powf(-(nines(SHARE_MIN) + step * f64::from(index)));
-        if !is_percentile_known(count, share) {
+        if !is_percentile_known(measured, share) {
             break;
         }
         while (within as f64) < share * count as f64 {
@@ -162,7 +165,7 @@ fn row(
     (kind, latency, bins, spread): (&str, LatencySummary, &Vec<Bin>, LatencySpread),
 ) -> Vec<String> {
     // The upper end of a bin may lie beyond the largest latency in it.
-    let five_nines = Latencies::from_bins(bins).five_nines_ns();
+    let five_nines = step.latencies(bins).five_nines_ns();
     let five_nines = five_nines.map(|it| it.min(latency.latency_ns_max));
     let percentiles = [
         latency.p50_ns(),
@@ -171,7 +174,9 @@ fn row(
         latency.p999_ns(),
         latency.p9999_ns(),
     ];
-    let name = [subject.label.clone(), step.workload.clone(), kind.into()];
+    let kind = std::iter::once(kind.to_owned()).chain(step.sampling_note());
+    let kind = kind.collect::<Vec<_>>().join(", ");
+    let name = [subject.label.clone(), step.workload.clone(), kind];
     let with_intervals = percentiles.into_iter().zip(of_percentiles(&spread));
     name.into_iter()
         .chain(std::iter::once(number::whole(latency.count as f64)))
@@ -190,13 +195,15 @@ mod tests {
     fn the_latency_at_a_share_is_that_of_the_bin_that_reaches_it() {
         let bins = [(1_000_000, 900), (5_000_000, 90), (20_000_000, 9), (80_000_000, 1)]
             .map(|(latency_ns, count)| Bin { latency_ns, count: count * 10_000 });
-        let points = by_share(&bins);
+        let points = by_share(&bins, u64::MAX);
         let at = |share: f64| points.iter().find(|point| point.0 >= share).unwrap().1;
         let shown = [0.5, 0.89, 0.91, 0.98, 0.995, 0.9999].map(|share| at(share).to_string());
         assert_eq!(shown, ["1", "1", "5", "5", "20", "80"]);
 
         let few = [Bin { latency_ns: 1_000_000, count: 1_000 }];
-        let last = by_share(&few).last().map_or(0.0, |point| point.0);
+        let last = by_share(&few, 1_000).last().map_or(0.0, |point| point.0);
         assert!((0.985..=0.99).contains(&last), "{last}: ten requests lie beyond");
+        let last = by_share(&few, 100).last().map_or(0.0, |point| point.0);
+        assert!((0.88..=0.9).contains(&last), "{last}: a hundred stand for a thousand");
     }
 }

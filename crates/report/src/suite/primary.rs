@@ -362,6 +362,7 @@ fn numbers(taken: &[RunStep<'_>]) -> String {
         let percentile =
             |known: Option<u64>| number::plain_millis(known.filter(|_| has_percentiles));
         let notes = doubt.map(Doubt::note).into_iter().chain(latency.mean_note());
+        let notes = notes.chain(step.sampling_note());
         let named: Vec<String> = std::iter::once(slot(step).name()).chain(notes).collect();
         Some(vec![
             subject.label.clone(),

@@ -211,7 +211,7 @@ fn tables(steps: &[&Step], steady: &Steady) -> String {
         ("Throughput, MB/s", |it| Some(it.throughput_mb_s)),
         ("Average latency, ms", |it| Some(millis(it.latency_ns_avg))),
         ("p99.999 latency, ms", |it| Some(millis(it.latency_ns_p99999? as f64))),
-        ("Maximum latency, ms", |it| Some(millis(it.latency_ns_max as f64))),
+        ("Maximum latency, ms", |it| Some(millis(it.latency_ns_max? as f64))),
     ];
     let tables: String = tables.iter().map(|(title, of)| heat_map(title, &cells, *of)).collect();
     format!(

@@ -103,7 +103,7 @@ fn latency(cell: &WindowCell) -> String {
         mix(cell),
         number::trimmed(millis(cell.latency_ns_avg)),
         cell.latency_ns_p99999.map_or_else(|| "–".into(), shown),
-        shown(cell.latency_ns_max),
+        cell.latency_ns_max.map_or_else(|| "–".into(), shown),
     )
 }
 

@@ -1,6 +1,8 @@
 //! Runs beside each other: bars, ratios, places, summary tables.
 
-use results::{Run, Steady, SteadyEvidence, Step, StepKind, TargetKind, Warning, WarningKind};
+use results::{
+    Run, Sampling, Steady, SteadyEvidence, Step, StepKind, TargetKind, Warning, WarningKind,
+};
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
@@ -340,4 +342,27 @@ fn runs_without_a_workload_in_common_have_no_table_of_ratios() {
     }
     let html = comparison(&runs);
     assert!(!html.contains("class=\"ratios\"") && !html.contains("<h3>Against"), "{html}");
+}
+
+#[test]
+fn a_sampled_run_is_told_from_one_in_detail() {
+    let mut runs = review_of_two();
+    let detailed = review(&runs, TITLE);
+    for step in &mut runs[1].steps {
+        let requests = step.summary.as_ref().map_or(0, |it| it.latency.count);
+        step.sampling = Some(Sampling {
+            precision: 0.01,
+            windows: 40,
+            requests_measured: 163_840,
+            requests,
+            ..Sampling::default()
+        });
+    }
+    let html = review(&runs, TITLE);
+    let rows = rows(&html, "class=\"conditions\"");
+    assert!(rows.iter().any(|row| row[..3] == ["sampling", "none", "to ±1 %"]), "{rows:?}");
+    let note = "sampled to ±1 %, maximum of 40 windows alone";
+    assert!(part(&html, "<section id=\"summary\"", "</section>").contains(note));
+    assert!(html.contains(" --precision 1%"), "the command that repeats it");
+    assert!(!detailed.contains("sampled") && !detailed.contains("--precision"));
 }

@@ -160,8 +160,8 @@ pub struct WindowCell {
     /// Latency that 99.999 % of the requests do not exceed, in nanoseconds; absent where fewer than
     /// ten requests lie beyond it.
     pub latency_ns_p99999: Option<u64>,
-    /// Largest latency, in nanoseconds.
-    pub latency_ns_max: u64,
+    /// Largest latency, in nanoseconds; absent where a round was sampled.
+    pub latency_ns_max: Option<u64>,
 }
 
 /// Measurements over the window that `steady` judged, cell by cell, in the order of the first
@@ -187,17 +187,18 @@ fn average(cell: Cell, steps: &[&Step]) -> Option<WindowCell> {
     };
     let mut latencies = Latencies::default();
     for step in steps {
-        latencies.merge(&Latencies::from_bins(&step.read_bins));
-        latencies.merge(&Latencies::from_bins(&step.write_bins));
+        latencies.merge(&step.latencies(&step.read_bins));
+        latencies.merge(&step.latencies(&step.write_bins));
     }
-    let latency_ns_max = summaries.iter().map(|it| it.latency.latency_ns_max).max()?;
+    let longest = summaries.iter().map(|it| it.latency.latency_ns_max).max()?;
+    let is_seen = steps.iter().all(|step| step.sampling_note().is_none());
     Some(WindowCell {
         cell,
         iops: mean(|it| it.iops),
         throughput_mb_s: mean(Summary::throughput_mb_s),
         latency_ns_avg: mean(|it| it.latency.latency_ns_avg),
-        latency_ns_p99999: latencies.five_nines_ns().map(|it| it.min(latency_ns_max)),
-        latency_ns_max,
+        latency_ns_p99999: latencies.five_nines_ns().map(|it| it.min(longest)),
+        latency_ns_max: is_seen.then_some(longest),
     })
 }
 
@@ -289,8 +290,9 @@ mod tests {
         assert_eq!(iops, [reads, writes], "of rounds 3 to 7");
         let largest = steps.iter().filter(|it| it.round == Some(3)).nth(1).unwrap();
         let largest = largest.summary.as_ref().unwrap().latency.latency_ns_max;
-        assert!(cells[1].latency_ns_max >= largest);
-        assert!(cells[1].latency_ns_p99999.is_some_and(|it| it <= cells[1].latency_ns_max));
+        let longest = cells[1].latency_ns_max.unwrap();
+        assert!(longest >= largest);
+        assert!(cells[1].latency_ns_p99999.is_some_and(|it| it <= longest));
     }
 
     #[test]

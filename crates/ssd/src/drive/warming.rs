@@ -120,6 +120,17 @@ impl Drive {
         self.modules.iter().map(|module| pages(&module.ftl.config().geometry)).sum()
     }
 
+    /// Longest time between two stalls that hold a thread; absent where none does.
+    pub fn thread_stall_every_max(&self) -> Option<Nanos> {
+        self.host.thread_stall_every_max()
+    }
+
+    /// Pages of 4 KiB that write buffers hold: what is written after as many as that meets none of
+    /// the dies in the order of what was written before.
+    pub fn buffer_pages(&self) -> u64 {
+        self.modules.iter().map(Module::buffer_pages).sum()
+    }
+
     /// Pages of 4 KiB that were relocated in idle time since the drive was made.
     pub fn idle_pages(&self) -> f64 {
         self.modules.iter().map(Module::idle_pages).sum()

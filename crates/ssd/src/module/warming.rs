@@ -54,6 +54,12 @@ impl Module {
         self.idle_steps as f64 * step
     }
 
+    /// Pages of 4 KiB that the write buffer holds.
+    pub(crate) fn buffer_pages(&self) -> u64 {
+        let unit = self.ftl.config().geometry.pages_per_unit();
+        self.backend.buffer_pages(unit) << self.pages_shift
+    }
+
     /// Pages of 4 KiB of a logical page.
     fn pages_counted(&self) -> f64 {
         f64::from(1_u32 << self.pages_shift)

@@ -22,9 +22,10 @@ mod estimate;
 mod intervals;
 mod pool;
 mod precision;
+mod spread;
 
 use blockio::{ClimateReading, Nanos, Rng};
-use results::{ConfidenceInterval, Interval, IntervalKind, Sampling, Spread, Warning, WarningKind};
+use results::{Interval, Sampling, Spread, Warning, WarningKind};
 use ssd::{Drive, WarmedRequests};
 
 use self::estimate::{Estimate, PARTS, ProgrammedPages};
@@ -42,11 +43,14 @@ use crate::wanted::Precision;
 const WINDOW_MIN: u64 = 4096;
 /// Requests of a window for each that is outstanding, at least.
 const WINDOW_PER_OUTSTANDING: u64 = 8;
-/// Requests for each that is outstanding that are simulated in detail before a window.
-const WARMING_PER_OUTSTANDING: u64 = 8;
-/// Times that a window and the detail before it fit into the smallest stratum: of smaller ones most
-/// would be in detail.
-const STRATUM_WINDOWS_MIN: f64 = 2.5;
+/// Times that the write buffer is written over in detail before a window, and in it. Functional
+/// warming goes on at another die than that which the last window came to, so that the programs
+/// that are under way no longer end in the order of the buffer: it admits nothing for up to the
+/// time of a program, and then too much.
+const TURNOVERS: u64 = 4;
+/// Requests for each page of the buffer after which a window begins even so: where there are few
+/// writes, dies do not wait for each other.
+const REQUESTS_PER_PAGE_MAX: u64 = 16;
 /// Superblocks that are written between two looks at how much is relocated.
 const LOOK_SUPERBLOCKS: u64 = 4;
 /// Requests between two looks, at least.
@@ -180,16 +184,17 @@ pub(super) fn imprecise(step: &str, sampling: &Sampling) -> Option<Warning> {
     if !sampling.is_sampled() || sampling.precision_reached.is_some_and(|it| it <= asked) {
         return None;
     }
-    let reached = sampling.precision_reached;
-    let reached = reached.map_or("unknown".into(), |it| format!("±{:.1} %", it * 100.0));
+    let reached = sampling.precision_reached.map_or_else(
+        || "too few windows tell how precise the rate is".to_owned(),
+        |it| {
+            let percent = it * 100.0;
+            format!("the rate of the least certain quarter of the load is known to ±{percent:.1} %")
+        },
+    );
     Some(Warning {
         kind: WarningKind::Scale,
         step: step.into(),
-        text: format!(
-            "sampled: the rate of the least certain quarter of the load is {reached} at 95 %, and \
-             ±{} % was asked for",
-            asked * 100.0
-        ),
+        text: format!("sampled: {reached} (95 %), ±{} % was asked for", sampling.percent()),
         remedy: "leave out --precision to simulate every request in detail".into(),
     })
 }
@@ -201,9 +206,10 @@ struct Sampler<'a, 'd> {
     scale: Scale,
     estimate: Estimate,
     places: Rng,
-    /// Requests of a window, and in detail before it.
+    /// Requests of a window at least, and as many in detail before it.
+    part: u64,
+    /// Requests of the last window, and in detail before it.
     window: u64,
-    warming: u64,
     /// Requests between two looks at relocation.
     look: u64,
     /// The drive's own time.
@@ -242,14 +248,18 @@ pub(super) fn measure<'d>(
     let outstanding = u64::from(load.threads) * u64::from(load.queue_per_thread) * devices;
     let scale = Scale::of(load, drive.time_lapse());
     let superblocks = drive.superblock_pages() * LOOK_SUPERBLOCKS;
-    let window = WINDOW_MIN.max(outstanding * WINDOW_PER_OUTSTANDING);
-    let warming = WINDOW_MIN.max(outstanding * WARMING_PER_OUTSTANDING);
+    let part = WINDOW_MIN.max(outstanding * WINDOW_PER_OUTSTANDING);
     let mut sampler = Sampler {
         scale,
-        estimate: Estimate::new(precision.share(), window + warming, LOOK_MIN.max(superblocks)),
+        estimate: Estimate::new(
+            precision.share(),
+            2 * part,
+            LOOK_MIN.max(superblocks),
+            drive.thread_stall_every_max(),
+        ),
         places: Rng::new(load.seed).split("window"),
-        window,
-        warming,
+        part,
+        window: part,
         look: LOOK_MIN,
         now: at,
         at_ns: 0.0,
@@ -285,8 +295,7 @@ impl<'d> Sampler<'_, 'd> {
         if self.reason.is_none() {
             self.reason = self.closed.drive().unwarmable();
         }
-        let detail = self.window + self.warming;
-        let least = (detail as f64 * STRATUM_WINDOWS_MIN).ceil();
+        let least = self.estimate.stratum_min();
         let planned = self.estimate.plan(&self.scale, self.at_ns);
         let mut open = OpenStratum { is_changed: begins_with_window, ..self.open(whole(planned)) };
         if self.reason.is_some() || (planned < least && self.estimate.is_begun()) {
@@ -297,27 +306,59 @@ impl<'d> Sampler<'_, 'd> {
             self.close(open);
             return Ok(false);
         }
-        let free = open.planned.saturating_sub(detail);
+        // Stalls that are met from now on count by the length of this stratum.
+        self.closed.pass(Nanos::ZERO, self.estimate.share(&self.scale), &WarmedRequests::default());
+        let free = open.planned.saturating_sub(2 * self.window);
         let place = if begins_with_window { 0 } else { self.places.below(free.max(1)) };
         if self.warm(&mut open, place)? {
             // What was before the change was like the last window.
             self.extend_last(open);
             return Ok(true);
         }
-        let mut warming = self.meter();
-        self.now = self.closed.answer_next(self.warming, &mut warming)?.max(self.now);
-        open.counted.add(&warming.cut(self.closed.drive(), self.now, 0.0));
-        self.requests_detailed += self.warming;
+        self.window = self.settle(&mut open)?;
+        self.estimate.set_detail(2 * self.window + self.part / 2);
+        // The drive's own clock stands still between windows: their distance on it varies, so that
+        // they keep step with nothing that comes on that clock.
+        let apart = self.places.below(self.part);
+        self.skip(&mut open, apart)?;
         self.simulate(&mut open, self.window)?;
         // The first stratum of a load knows its length only now.
         if self.estimate.windows() == 1 {
             let planned = self.estimate.plan(&self.scale, self.at_ns);
-            open.planned = if planned < least { 0 } else { whole(planned) };
+            open.planned = if planned < self.estimate.stratum_min() { 0 } else { whole(planned) };
         }
         let rest = open.planned.saturating_sub(open.counted.requests());
         let changed = self.warm(&mut open, rest)?;
         self.close(open);
         Ok(changed)
+    }
+
+    /// Simulates requests in detail until buffer and dies no longer show what was skipped. Returns
+    /// how many.
+    fn settle(&mut self, open: &mut OpenStratum) -> Result<u64, Error> {
+        let pages = self.closed.drive().buffer_pages();
+        let begun = self.closed.drive().counters().pages_host;
+        let (mut requests, mut written) = (0, 0);
+        loop {
+            self.skip(open, self.part)?;
+            requests += self.part;
+            let before = written;
+            written = self.closed.drive().counters().pages_host - begun;
+            let is_over = written >= TURNOVERS * pages || written == before;
+            if is_over || requests >= REQUESTS_PER_PAGE_MAX * pages {
+                break;
+            }
+        }
+        Ok(requests)
+    }
+
+    /// Simulates the next `count` requests in detail, which are counted and not measured.
+    fn skip(&mut self, open: &mut OpenStratum, count: u64) -> Result<(), Error> {
+        let mut meter = self.meter();
+        self.now = self.closed.answer_next(count, &mut meter)?.max(self.now);
+        open.counted.add(&meter.cut(self.closed.drive(), self.now, 0.0));
+        self.requests_detailed += count;
+        Ok(())
     }
 
     fn meter(&self) -> Meter {
@@ -352,7 +393,8 @@ impl<'d> Sampler<'_, 'd> {
         open.counted.add(&window);
         self.requests_detailed += window.read.count() + window.write.count();
         self.estimate.saw(&window, idle);
-        let begins_ns = open.begins_ns + self.estimate.of(open.counted.requests() - count);
+        let begins_ns =
+            open.begins_ns + self.estimate.of(open.counted.requests().saturating_sub(count));
         open.window_ns = [begins_ns, begins_ns + window.span_s * 1e9];
         open.window = Some(window);
         Ok(())
@@ -370,7 +412,7 @@ impl<'d> Sampler<'_, 'd> {
             let after = self.closed.drive().counters();
             open.counted.warm(&warmed);
             let span = Nanos::from_secs_f64(self.estimate.of(part) / 1e9);
-            self.closed.pass(span, self.estimate.share(), &warmed);
+            self.closed.pass(span, self.estimate.share(&self.scale), &warmed);
             let pages = ProgrammedPages {
                 written: after.pages_host - before.pages_host,
                 programmed: after.pages_programmed() - before.pages_programmed(),
@@ -440,15 +482,10 @@ impl<'d> Sampler<'_, 'd> {
         let first_detailed = strata.iter().rposition(Stratum::is_sampled).map_or(0, |it| it + 1);
         let from_ns = strata.get(first_detailed).map_or(scale.end_ns, |it| it.begins_ns);
         let detailed_from_s = (from_ns - scale.ramp_ns).max(0.0) / 1e9 * scale.time_lapse;
-        let all: Vec<Interval> = strata.iter().map(|it| it.interval(1.0)).collect();
-        let spread = Spread::of_intervals(&all).filter(|_| windows > 0);
-        let rate = results::Summary::of(&all).iops;
-        let half = precision::reached(&strata).filter(|_| windows > 0);
-        let iops = half.map(|half| {
-            let [low, high] = [rate * (1.0 - half), rate * (1.0 + half)];
-            ConfidenceInterval::new(IntervalKind::Batches, low.max(0.0), high)
-        });
-        let precision_reached = precision::reached_in_parts(&strata, PARTS);
+        let counting = spread::after_ramp(&strata, scale.ramp_ns);
+        let spread = spread::spread(counting).filter(|_| windows > 0);
+        let iops = spread::rate(counting).filter(|_| windows > 0);
+        let precision_reached = precision::reached_in_parts(counting, PARTS);
         let count = |of: fn(&Stratum) -> u64| strata.iter().map(of).sum::<u64>();
         let measured = |it: &Stratum| it.window.read.count() + it.window.write.count();
         let intervals = SampledIntervals::of(&strata, &scale);

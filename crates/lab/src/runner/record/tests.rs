@@ -267,3 +267,14 @@ fn a_recording_without_a_count_of_transactions_has_no_mix() {
     let none = mix(&recording(requests(), Some(0))).unwrap();
     assert!((none.reads - 1.0).abs() < 1e-12, "no division by zero: {none:?}");
 }
+
+#[test]
+fn intervals_of_a_sampled_load_make_no_spread() {
+    let sampled = |windows| Some(Sampling { windows, ..Sampling::default() });
+    let spread = |sampling| {
+        let loaded = LoadResult { intervals: minute(1000), sampling, ..LoadResult::default() };
+        record(&planned(), None, loaded).step.spread
+    };
+    assert!(spread(None).is_some() && spread(sampled(0)).is_some(), "all was in detail");
+    assert_eq!(spread(sampled(40)), None, "its windows told none");
+}

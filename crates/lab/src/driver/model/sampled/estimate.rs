@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use blockio::Nanos;
 use results::{Interval, NandWrites};
 
 use super::Scale;
@@ -13,11 +14,16 @@ const RECENT: usize = 4;
 const SPREAD_WINDOWS: usize = 32;
 /// Windows of a load at least, so that batches of them have a spread.
 const WINDOWS_MIN: f64 = 40.0;
+/// Times that a window and the detail before it fit into the smallest stratum: of smaller ones most
+/// would be in detail.
+const STRATUM_WINDOWS_MIN: f64 = 2.5;
 /// Part of a load that is to meet the precision by itself: the window of the steady-state rule is
 /// five of twelve rounds.
 pub(super) const PARTS: usize = 4;
 /// Quantile 0.975 of the normal distribution.
 const QUANTILE: f64 = 1.960;
+/// Stalls of each thread that windows are to meet, at least.
+const STALLS_MIN: f64 = 10.0;
 /// Windows from which a regression is worth something.
 const REGRESSION_MIN: usize = 8;
 /// Factor by which a stratum is faster than its window, at most.
@@ -70,12 +76,20 @@ pub(super) struct Estimate {
     /// Pages since the last look at them, and those that are due for one.
     unseen: ProgrammedPages,
     look_pages: u64,
+    /// Longest time between two stalls of a thread on the drive's own clock, which stands still
+    /// between windows; 0 without any.
+    stall_every_ns: f64,
     /// Requests of a stratum for each that is simulated in detail.
     dilution: f64,
 }
 
 impl Estimate {
-    pub(super) fn new(precision: f64, detail: u64, look_pages: u64) -> Self {
+    pub(super) fn new(
+        precision: f64,
+        detail: u64,
+        look_pages: u64,
+        stall_every: Option<Nanos>,
+    ) -> Self {
         Self {
             precision,
             detail: detail as f64,
@@ -86,8 +100,19 @@ impl Estimate {
             programmed: None,
             unseen: ProgrammedPages::default(),
             look_pages,
+            stall_every_ns: stall_every.map_or(0.0, |every| every.as_secs_f64() * 1e9),
             dilution: 1.0,
         }
+    }
+
+    /// Takes note that a window and the detail before it have so many requests.
+    pub(super) const fn set_detail(&mut self, requests: u64) {
+        self.detail = requests as f64;
+    }
+
+    /// Requests of the smallest stratum that is sampled.
+    pub(super) fn stratum_min(&self) -> f64 {
+        (self.detail * STRATUM_WINDOWS_MIN).ceil()
     }
 
     /// True if a window was measured.
@@ -122,9 +147,10 @@ impl Estimate {
         (scale.time_lapse * self.dilution).round() as u32
     }
 
-    /// Share of a stratum that is simulated in detail.
-    pub(super) fn share(&self) -> f64 {
-        1.0 / self.dilution
+    /// Share of a stratum that is simulated in detail, of which [`Self::stall_scale`] is the exact
+    /// inverse.
+    pub(super) fn share(&self, scale: &Scale) -> f64 {
+        scale.time_lapse / f64::from(self.stall_scale(scale))
     }
 
     /// Has all requests from now on count as simulated in detail.
@@ -133,7 +159,8 @@ impl Estimate {
     }
 
     /// Requests of the stratum that begins at `at_ns`: so many windows lie in a part of the load as
-    /// their differences ask for, and one in each interval at least.
+    /// their differences ask for, and one in each interval at least; together they are long enough
+    /// to meet stalls of threads.
     pub(super) fn plan(&mut self, scale: &Scale, at_ns: f64) -> f64 {
         let each_ns = self.each_ns();
         if each_ns <= 0.0 {
@@ -143,7 +170,9 @@ impl Estimate {
         let variation = self.variation();
         let wanted = (QUANTILE * variation / self.precision).powi(2) * PARTS as f64;
         let intervals = (span_ns / scale.interval_ns).max(1.0);
-        let windows = wanted.max(WINDOWS_MIN).max(intervals);
+        // Half of what is in detail is in windows.
+        let stalls = STALLS_MIN * self.stall_every_ns / (self.detail / 2.0 * each_ns);
+        let windows = wanted.max(WINDOWS_MIN).max(intervals).max(stalls);
         let requests = (span_ns / windows / each_ns).min((scale.end_ns - at_ns) / each_ns + 1.0);
         self.dilution = (requests / self.detail).max(1.0);
         requests

@@ -8,6 +8,7 @@
 
 use results::{HandleWrites, Interval, Latencies, NandWrites, PagesRead};
 
+use super::pool::Pool;
 use super::{Scale, Stratum};
 
 /// Intervals of a sampled load.
@@ -96,15 +97,20 @@ pub(super) fn add(sum: &mut Interval, part: Interval) {
 }
 
 impl Stratum {
-    /// A `share` of the stratum, 0 to 1, as an interval: what its window measured, weighted by the
-    /// requests that it stands for.
+    /// A `share` of the stratum, 0 to 1, as an interval: what its window measured, and those around
+    /// it, weighted by the requests that it stands for.
     pub(super) fn interval(&self, share: f64) -> Interval {
+        self.interval_of(self.pool.as_ref(), share)
+    }
+
+    /// [`Stratum::interval`], with latencies from `pool` where there is one.
+    pub(super) fn interval_of(&self, pool: Option<&Pool>, share: f64) -> Interval {
         let Self { window, counted, whole, .. } = self;
         let part = |amount: u64| scaled(amount, share);
         let weighted = |told: &Latencies, (requests, measured): (u64, u64)| {
             told.weighted(part(requests), part(measured))
         };
-        let (read, write) = match &self.pool {
+        let (read, write) = match pool {
             Some(pool) => (&pool.read, &pool.write),
             None => (&window.read, &window.write),
         };

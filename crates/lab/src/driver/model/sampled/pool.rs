@@ -12,7 +12,7 @@ use super::Stratum;
 /// Windows to either side that tell of a stratum.
 const NEIGHBOURS: usize = 12;
 /// Windows that are weighted, at least.
-const WINDOWS_MIN: usize = 6;
+pub(super) const WINDOWS_MIN: usize = 6;
 /// Largest weight of a window.
 const WEIGHT_MAX: f64 = 4.0;
 /// Requests of a pool for each that was measured, so that weights are hardly rounded.
