@@ -16,7 +16,7 @@ const GEOMETRY: Geometry =
     Geometry { block_bytes: 512, blocks: 1 << 16, granularity_blocks: 8, is_encrypted: false };
 const CHEAP: PinCost = PinCost { memory_kib: 8, passes: 1 };
 
-/// What the owner of the drive was asked for.
+/// Services of the drive's owner, and requests for them.
 #[derive(Default)]
 struct Memory {
     kept: Option<OpalState>,

@@ -294,7 +294,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     use opal::host::Host;
-    use opal::{COM_ID, OpalState, PinCost, Uid};
+    use opal::{COM_ID, ObjectId, OpalState, PinCost};
 
     use super::*;
     use crate::ReadPart;
@@ -307,7 +307,7 @@ mod tests {
     const SIZE: u64 = 1 << 20;
     const PIN: &[u8] = b"a pin";
 
-    /// What a drive stores, which outlasts its operator.
+    /// Memory of a drive, which outlasts its operator.
     #[derive(Debug, Default)]
     struct Memory {
         state: Mutex<Vec<u8>>,
@@ -503,7 +503,7 @@ mod tests {
         let mut host = bench.host();
         assert!(host.take_ownership(PIN));
         assert_eq!(host.set_range(PIN, 1, &[(3, 64), (4, 32)]), 0);
-        assert_eq!(host.start(Uid::LOCKING_SP, Some((Uid::admin(1), PIN))), 0);
+        assert_eq!(host.start(ObjectId::LOCKING_SP, Some((ObjectId::admin(1), PIN))), 0);
         assert_eq!(host.generate_key(1), 0);
         let mut bytes = vec![0; 128 << 9];
         device.read(0, &mut bytes).unwrap();
@@ -521,9 +521,9 @@ mod tests {
         bench.device().write(0, &[3; 4096], Durability::Volatile).unwrap();
         let mut host = bench.host();
         assert!(host.take_ownership(PIN));
-        assert_eq!(host.start(Uid::LOCKING_SP, Some((Uid::admin(1), PIN))), 0);
-        assert_eq!(host.write(Uid::MBR, 1000, &[8; 1500]), 0);
-        assert_eq!(host.set(Uid::MBR_CONTROL, &[(2, 1.into()), (1, 1.into())]), 0);
+        assert_eq!(host.start(ObjectId::LOCKING_SP, Some((ObjectId::admin(1), PIN))), 0);
+        assert_eq!(host.write(ObjectId::MBR, 1000, &[8; 1500]), 0);
+        assert_eq!(host.set(ObjectId::MBR_CONTROL, &[(2, 1.into()), (1, 1.into())]), 0);
         host.end();
         let mut bytes = [0; 4096];
         bench.device().read(0, &mut bytes).unwrap();
@@ -534,8 +534,8 @@ mod tests {
         assert!(is_locked(bench.device().write(0, &[0; 512], Durability::Volatile)));
         assert!(matches!(bench.operator.begin_sanitize(SANITIZE), Err(OperationError::Locked)));
         let mut host = bench.host();
-        assert_eq!(host.start(Uid::LOCKING_SP, Some((Uid::admin(1), PIN))), 0);
-        assert_eq!(host.set(Uid::MBR_CONTROL, &[(2, 1.into())]), 0);
+        assert_eq!(host.start(ObjectId::LOCKING_SP, Some((ObjectId::admin(1), PIN))), 0);
+        assert_eq!(host.set(ObjectId::MBR_CONTROL, &[(2, 1.into())]), 0);
         bench.device().read(0, &mut bytes).unwrap();
         assert_eq!(bytes, [3; 4096]);
     }
@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(bench.operator.begin_format(&format(4096)).err(), locked);
         let mut host = bench.host();
         // One that cannot be stored erases, and leaves the locks.
-        assert_eq!(host.start(Uid::ADMIN_SP, Some((Uid::SID, PIN))), 0);
+        assert_eq!(host.start(ObjectId::ADMIN_SP, Some((ObjectId::SID, PIN))), 0);
         bench.memory.is_full.store(true, Ordering::SeqCst);
         assert_eq!(host.revert(), 0x0F);
         bench.memory.is_full.store(false, Ordering::SeqCst);
@@ -569,7 +569,7 @@ mod tests {
         assert!(is_locked(bench.device().read(64 * 512, &mut [0; 512])));
         let psid = OpalState::from_bytes(&lock(&bench.memory.state)).unwrap().psid().to_owned();
         let mut host = bench.host();
-        assert_eq!(host.start(Uid::ADMIN_SP, Some((Uid::PSID, psid.as_bytes()))), 0);
+        assert_eq!(host.start(ObjectId::ADMIN_SP, Some((ObjectId::PSID, psid.as_bytes()))), 0);
         assert_eq!(host.revert(), 0);
         let mut bytes = [1; 512];
         bench.device().read(64 * 512, &mut bytes).unwrap();
@@ -586,7 +586,7 @@ mod tests {
         bench.lock_range_1();
         lock(&bench.operator.shared.background).begin(Work::Sanitize).unwrap();
         let mut host = bench.host();
-        assert_eq!(host.start(Uid::ADMIN_SP, Some((Uid::SID, PIN))), 0);
+        assert_eq!(host.start(ObjectId::ADMIN_SP, Some((ObjectId::SID, PIN))), 0);
         assert_eq!(host.revert(), 0x3F);
         assert!(is_locked(bench.device().read(64 * 512, &mut [0; 512])));
     }
