@@ -145,7 +145,8 @@ fn read(answer: &[u8]) -> Option<(u64, Vec<Value>)> {
     let mut tokens = Tokens::new(answer);
     let mut after = tokens;
     if after.token().ok()? == Some(Token::Control(Control::Call)) {
-        (after.value().ok()?, after.value().ok()?);
+        after.value().ok()?;
+        after.value().ok()?;
         tokens = after;
     }
     let Value::List(results) = tokens.value().ok()? else { return None };

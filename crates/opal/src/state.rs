@@ -13,6 +13,7 @@
 //! - Ranges do not overlap.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use serde::{Deserialize, Serialize};
@@ -289,7 +290,7 @@ impl LockingSp {
 }
 
 /// State of a drive with Opal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpalState {
     version: u32,
@@ -303,6 +304,14 @@ pub struct OpalState {
     pub owner: Credential,
     /// The Locking SP; none as long as it is inactive.
     pub locking: Option<LockingSp>,
+}
+
+impl fmt::Debug for OpalState {
+    /// Without credentials.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranges = self.locking.as_ref().map(|it| &it.ranges);
+        out.debug_struct("OpalState").field("ranges", &ranges).finish_non_exhaustive()
+    }
 }
 
 impl OpalState {

@@ -163,10 +163,8 @@ impl Operator {
         let Some(security) = &self.shared.security else { return Ok(()) };
         let tper = security.tper()?;
         let locking = tper.state().locking.as_ref();
-        match locking.is_some_and(|it| it.is_locked() || it.is_shadowed()) {
-            true => Err(OperationError::Locked),
-            false => Ok(()),
-        }
+        let is_locked = locking.is_some_and(|it| it.is_locked() || it.is_shadowed());
+        if is_locked { Err(OperationError::Locked) } else { Ok(()) }
     }
 
     /// Holds methods of Opal off while namespaces are arranged.
@@ -499,7 +497,7 @@ mod tests {
     fn a_key_of_a_range_erases_that_range_alone() {
         let bench = Bench::new();
         let device = bench.device();
-        device.write(0, &[5; 128 << 9], Durability::Volatile).unwrap();
+        device.write(0, &vec![5; 128 << 9], Durability::Volatile).unwrap();
         let mut host = bench.host();
         assert!(host.take_ownership(PIN));
         assert_eq!(host.set_range(PIN, 1, &[(3, 64), (4, 32)]), 0);
