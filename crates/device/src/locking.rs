@@ -8,8 +8,8 @@
 //!
 //! **Invariants**
 //! - Commands that passed the locks have ended before these change.
-//! - What is locked is not read, written, trimmed or told of, and while the MBR shadow stands before
-//!   the first blocks, it is what is read there.
+//! - What is locked is not read, written, trimmed or told of.
+//! - While the MBR shadow stands before the first blocks, it is read in their place.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -74,7 +74,7 @@ struct LockedRange {
 pub(crate) struct Locks {
     /// In ascending order; they do not overlap.
     ranges: Vec<LockedRange>,
-    /// Those of what lies in no range.
+    /// Locks of what lies in no range.
     global: LockedRange,
     is_shadowed: bool,
 }

@@ -5,7 +5,7 @@
 use crate::discovery::COM_ID;
 use crate::packet::{self, Message, SessionNumbers};
 use crate::token::{Control, Token, Tokens, Value};
-use crate::uid::{Method, Uid};
+use crate::uid::{Method, ObjectId};
 
 /// Host of a drive, to which `exchange` sends a message and receives its answer.
 pub struct Host<E> {
@@ -34,7 +34,12 @@ impl<E: FnMut(Vec<u8>) -> Vec<u8>> Host<E> {
     }
 
     /// Calls a method. Returns its status and its results; 255 if there is no answer.
-    fn call(&mut self, invoking: Uid, method: Method, parameters: Vec<Value>) -> (u64, Vec<Value>) {
+    fn call(
+        &mut self,
+        invoking: ObjectId,
+        method: Method,
+        parameters: Vec<Value>,
+    ) -> (u64, Vec<Value>) {
         let mut payload = vec![Control::Call as u8];
         Value::from(invoking).encode(&mut payload);
         Value::from(method.uid()).encode(&mut payload);
@@ -46,14 +51,15 @@ impl<E: FnMut(Vec<u8>) -> Vec<u8>> Host<E> {
     }
 
     /// Begins a session of an SP as an authority. Returns the status.
-    pub fn start(&mut self, sp: Uid, authority: Option<(Uid, &[u8])>) -> u64 {
+    pub fn start(&mut self, sp: ObjectId, authority: Option<(ObjectId, &[u8])>) -> u64 {
         self.session = SessionNumbers::default();
         let mut parameters = vec![105.into(), sp.into(), 1.into()];
         if let Some((authority, pin)) = authority {
             parameters.push(Value::named(0, pin));
             parameters.push(Value::named(3, authority));
         }
-        let (status, numbers) = self.call(Uid::SESSION_MANAGER, Method::StartSession, parameters);
+        let (status, numbers) =
+            self.call(ObjectId::SESSION_MANAGER, Method::StartSession, parameters);
         let number = |at: usize| numbers.get(at).and_then(Value::unsigned).unwrap_or(0);
         let (host, tper) = (u32::try_from(number(0)), u32::try_from(number(1)));
         self.session = SessionNumbers { tper: tper.unwrap_or(0), host: host.unwrap_or(0) };
@@ -66,7 +72,7 @@ impl<E: FnMut(Vec<u8>) -> Vec<u8>> Host<E> {
     }
 
     /// Reads a column of a row; none if the drive refuses.
-    pub fn get(&mut self, row: Uid, column: u64) -> Option<Value> {
+    pub fn get(&mut self, row: ObjectId, column: u64) -> Option<Value> {
         let cells = vec![Value::named(3, column), Value::named(4, column)];
         let (status, results) = self.call(row, Method::Get, vec![cells.into()]);
         let Some([Value::Named(named), ..]) = results.first().and_then(Value::list) else {
@@ -76,44 +82,44 @@ impl<E: FnMut(Vec<u8>) -> Vec<u8>> Host<E> {
     }
 
     /// Sets columns of a row. Returns the status.
-    pub fn set(&mut self, row: Uid, columns: &[(u64, Value)]) -> u64 {
+    pub fn set(&mut self, row: ObjectId, columns: &[(u64, Value)]) -> u64 {
         let columns: Vec<Value> =
             columns.iter().map(|(column, value)| Value::named(*column, value.clone())).collect();
         self.call(row, Method::Set, vec![Value::named(1, columns)]).0
     }
 
     /// Writes a table of bytes. Returns the status.
-    pub fn write(&mut self, table: Uid, offset: u64, bytes: &[u8]) -> u64 {
+    pub fn write(&mut self, table: ObjectId, offset: u64, bytes: &[u8]) -> u64 {
         let parameters = vec![Value::named(0, offset), Value::named(1, bytes)];
         self.call(table, Method::Set, parameters).0
     }
 
     /// Activates the Locking SP. Returns the status.
     pub fn activate(&mut self) -> u64 {
-        self.call(Uid::LOCKING_SP, Method::Activate, Vec::new()).0
+        self.call(ObjectId::LOCKING_SP, Method::Activate, Vec::new()).0
     }
 
     /// Has what a range holds erased. Returns the status.
     pub fn generate_key(&mut self, range: u16) -> u64 {
-        self.call(Uid::key(range), Method::GenKey, Vec::new()).0
+        self.call(ObjectId::key(range), Method::GenKey, Vec::new()).0
     }
 
     /// Reverts the drive. Returns the status.
     pub fn revert(&mut self) -> u64 {
-        self.call(Uid::ADMIN_SP, Method::Revert, Vec::new()).0
+        self.call(ObjectId::ADMIN_SP, Method::Revert, Vec::new()).0
     }
 
     /// Takes a new drive, activates the Locking SP and ends its sessions, as `--initialSetup`
     /// begins. Returns whether all of it succeeded.
     pub fn take_ownership(&mut self, pin: &[u8]) -> bool {
-        let mut is_done = self.start(Uid::ADMIN_SP, None) == 0;
-        let msid = self.get(Uid::PIN_MSID, 3);
+        let mut is_done = self.start(ObjectId::ADMIN_SP, None) == 0;
+        let msid = self.get(ObjectId::PIN_MSID, 3);
         self.end();
         let Some(Value::Bytes(msid)) = msid else { return false };
-        is_done &= self.start(Uid::ADMIN_SP, Some((Uid::SID, &msid))) == 0;
-        is_done &= self.set(Uid::PIN_SID, &[(3, pin.into())]) == 0;
+        is_done &= self.start(ObjectId::ADMIN_SP, Some((ObjectId::SID, &msid))) == 0;
+        is_done &= self.set(ObjectId::PIN_SID, &[(3, pin.into())]) == 0;
         self.end();
-        is_done &= self.start(Uid::ADMIN_SP, Some((Uid::SID, pin))) == 0;
+        is_done &= self.start(ObjectId::ADMIN_SP, Some((ObjectId::SID, pin))) == 0;
         is_done &= self.activate() == 0;
         self.end();
         is_done
@@ -123,9 +129,9 @@ impl<E: FnMut(Vec<u8>) -> Vec<u8>> Host<E> {
     pub fn set_range(&mut self, pin: &[u8], range: u16, columns: &[(u64, u64)]) -> u64 {
         let columns: Vec<(u64, Value)> =
             columns.iter().map(|(column, value)| (*column, (*value).into())).collect();
-        match self.start(Uid::LOCKING_SP, Some((Uid::admin(1), pin))) {
+        match self.start(ObjectId::LOCKING_SP, Some((ObjectId::admin(1), pin))) {
             0 => {
-                let status = self.set(Uid::range(range), &columns);
+                let status = self.set(ObjectId::range(range), &columns);
                 self.end();
                 status
             }
@@ -139,7 +145,8 @@ fn read(answer: &[u8]) -> Option<(u64, Vec<Value>)> {
     let mut tokens = Tokens::new(answer);
     let mut after = tokens;
     if after.token().ok()? == Some(Token::Control(Control::Call)) {
-        (after.value().ok()?, after.value().ok()?);
+        after.value().ok()?;
+        after.value().ok()?;
         tokens = after;
     }
     let Value::List(results) = tokens.value().ok()? else { return None };

@@ -16,7 +16,6 @@
 
 mod discovery;
 pub mod host;
-mod methods;
 mod packet;
 mod state;
 mod token;
@@ -30,4 +29,4 @@ pub use self::state::{
 };
 pub use self::token::Value;
 pub use self::tper::{Backing, Channel, Erasure, Failure, Place, SecurityError, Tper, not_yet};
-pub use self::uid::{ADMINS, Ace, ByteTable, RANGES, USERS, Uid};
+pub use self::uid::{ADMINS, Ace, ByteTable, ObjectId, RANGES, USERS};

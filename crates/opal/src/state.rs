@@ -13,12 +13,13 @@
 //! - Ranges do not overlap.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::uid::{Ace, RANGES, USERS, Uid};
+use crate::uid::{Ace, ObjectId, RANGES, USERS};
 
 /// Failed tries after which an authority is locked out. That of the PSID never is: nothing else
 /// could bring back a drive.
@@ -165,7 +166,7 @@ impl Default for MbrControl {
 #[serde(rename_all = "kebab-case")]
 pub enum Term {
     /// The authority is authenticated.
-    Authority(Uid),
+    Authority(ObjectId),
     /// Both terms before it hold.
     And,
     /// One of them holds.
@@ -176,7 +177,7 @@ pub enum Term {
 pub(crate) const TERMS_MAX: usize = 32;
 
 /// True if an expression holds; none if it has no value.
-pub(crate) fn holds(expression: &[Term], has: impl Fn(Uid) -> bool) -> Option<bool> {
+pub(crate) fn holds(expression: &[Term], has: impl Fn(ObjectId) -> bool) -> Option<bool> {
     let mut operands = Vec::new();
     for term in expression {
         let value = match term {
@@ -197,9 +198,9 @@ pub(crate) fn holds(expression: &[Term], has: impl Fn(Uid) -> bool) -> Option<bo
 #[serde(deny_unknown_fields)]
 pub struct LockingSp {
     /// Credentials of its authorities.
-    pub credentials: BTreeMap<Uid, Credential>,
+    pub credentials: BTreeMap<ObjectId, Credential>,
     /// Authorities that are enabled.
-    pub enabled: BTreeSet<Uid>,
+    pub enabled: BTreeSet<ObjectId>,
     /// The global range, then the others.
     pub ranges: Vec<Range>,
     /// Control of the MBR shadow.
@@ -211,7 +212,7 @@ pub struct LockingSp {
 impl LockingSp {
     /// The state right after Activate: Admin1 has the PIN of the owner (Opal SSC 2.02, 5.1.1.2).
     pub fn activated(owner: Credential) -> Self {
-        let admin = Uid::admin(1);
+        let admin = ObjectId::admin(1);
         Self {
             credentials: BTreeMap::from([(admin, Credential { tries: 0, ..owner })]),
             enabled: BTreeSet::from([admin]),
@@ -225,11 +226,11 @@ impl LockingSp {
     /// the PIN of a user that user, too.
     pub fn expression(&self, ace: Ace) -> Vec<Term> {
         let set = self.expressions.iter().find(|(of, _)| *of == ace);
-        let admins = Term::Authority(Uid::ADMIN_CLASS);
+        let admins = Term::Authority(ObjectId::ADMIN_CLASS);
         match (set, ace) {
             (Some((_, expression)), _) => expression.clone(),
             (None, Ace::SetPin(user)) => {
-                vec![admins, Term::Authority(Uid::user(user)), Term::Or]
+                vec![admins, Term::Authority(ObjectId::user(user)), Term::Or]
             }
             (None, _) => vec![admins],
         }
@@ -273,8 +274,9 @@ impl LockingSp {
                 return Err(format!("range {index} overlaps another one"));
             }
         }
-        let known = (1..=crate::uid::ADMINS).map(Uid::admin).chain((1..=USERS).map(Uid::user));
-        let known: BTreeSet<Uid> = known.collect();
+        let known =
+            (1..=crate::uid::ADMINS).map(ObjectId::admin).chain((1..=USERS).map(ObjectId::user));
+        let known: BTreeSet<ObjectId> = known.collect();
         let mut used = self.credentials.keys().chain(&self.enabled);
         if let Some(unknown) = used.find(|it| !known.contains(it)) {
             return Err(format!("authority {:#x} is not known", unknown.0));
@@ -288,7 +290,7 @@ impl LockingSp {
 }
 
 /// State of a drive with Opal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpalState {
     version: u32,
@@ -302,6 +304,14 @@ pub struct OpalState {
     pub owner: Credential,
     /// The Locking SP; none as long as it is inactive.
     pub locking: Option<LockingSp>,
+}
+
+impl fmt::Debug for OpalState {
+    /// Without credentials.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranges = self.locking.as_ref().map(|it| &it.ranges);
+        out.debug_struct("OpalState").field("ranges", &ranges).finish_non_exhaustive()
+    }
 }
 
 impl OpalState {
@@ -355,12 +365,12 @@ impl OpalState {
     }
 
     /// True if a PIN is that of an authority.
-    pub fn is_pin(&self, authority: Uid, pin: &[u8]) -> bool {
+    pub fn is_pin(&self, authority: ObjectId, pin: &[u8]) -> bool {
         let first: &[u8] = match authority {
-            Uid::PSID => return is_same(pin, self.psid.as_bytes()),
-            Uid::SID => self.msid.as_bytes(),
+            ObjectId::PSID => return is_same(pin, self.psid.as_bytes()),
+            ObjectId::SID => self.msid.as_bytes(),
             // Admin1 of an owner who kept the first PIN.
-            _ if authority == Uid::admin(1) => self.msid.as_bytes(),
+            _ if authority == ObjectId::admin(1) => self.msid.as_bytes(),
             _ => b"",
         };
         match self.credential(authority).and_then(|it| it.digest) {
@@ -370,18 +380,18 @@ impl OpalState {
     }
 
     /// The credential of an authority; none of that which has its first one.
-    pub fn credential(&self, authority: Uid) -> Option<Credential> {
+    pub fn credential(&self, authority: ObjectId) -> Option<Credential> {
         match authority {
-            Uid::SID => Some(self.owner.clone()),
+            ObjectId::SID => Some(self.owner.clone()),
             _ => self.locking.as_ref()?.credentials.get(&authority).cloned(),
         }
     }
 
     /// The credential of an authority, to be changed; none if it has none.
-    pub fn credential_mut(&mut self, authority: Uid) -> Option<&mut Credential> {
+    pub fn credential_mut(&mut self, authority: ObjectId) -> Option<&mut Credential> {
         match authority {
-            Uid::SID => Some(&mut self.owner),
-            Uid::PSID => None,
+            ObjectId::SID => Some(&mut self.owner),
+            ObjectId::PSID => None,
             _ => Some(self.locking.as_mut()?.credentials.entry(authority).or_default()),
         }
     }
@@ -440,7 +450,7 @@ mod tests {
     fn a_state_is_read_as_it_was_stored_and_what_is_unknown_is_refused() {
         let mut state = active();
         let locking = state.locking.as_mut().unwrap();
-        locking.expressions.push((Ace::GetRange(3), vec![Term::Authority(Uid::user(2))]));
+        locking.expressions.push((Ace::GetRange(3), vec![Term::Authority(ObjectId::user(2))]));
         locking.ranges[2].length = 8;
         let bytes = state.to_bytes();
         assert_eq!(OpalState::from_bytes(&bytes), Ok(state));
@@ -480,8 +490,8 @@ mod tests {
 
     #[test]
     fn expressions_are_evaluated_after_their_operands() {
-        let (one, two) = (Term::Authority(Uid::user(1)), Term::Authority(Uid::user(2)));
-        let has = |uid| uid == Uid::user(1);
+        let (one, two) = (Term::Authority(ObjectId::user(1)), Term::Authority(ObjectId::user(2)));
+        let has = |uid| uid == ObjectId::user(1);
         assert_eq!(holds(&[one], has), Some(true));
         assert_eq!(holds(&[one, two, Term::Or], has), Some(true));
         assert_eq!(holds(&[one, two, Term::And], has), Some(false));
@@ -493,12 +503,14 @@ mod tests {
     #[test]
     fn pins_are_those_of_their_authorities() {
         let mut state = active();
-        assert!(state.is_pin(Uid::SID, b"secret") && !state.is_pin(Uid::SID, b"secre"));
-        assert!(state.is_pin(Uid::admin(1), b"secret"));
-        assert!(state.is_pin(Uid::PSID, state.psid().as_bytes()));
-        assert!(!state.is_pin(Uid::PSID, state.msid().as_bytes()) || state.msid() == state.psid());
+        assert!(state.is_pin(ObjectId::SID, b"secret") && !state.is_pin(ObjectId::SID, b"secre"));
+        assert!(state.is_pin(ObjectId::admin(1), b"secret"));
+        assert!(state.is_pin(ObjectId::PSID, state.psid().as_bytes()));
+        assert!(
+            !state.is_pin(ObjectId::PSID, state.msid().as_bytes()) || state.msid() == state.psid()
+        );
         state = state.reverted();
-        assert!(state.is_pin(Uid::SID, state.msid().as_bytes()));
-        assert!(!state.is_pin(Uid::SID, b"secret") && !state.is_pin(Uid::SID, b""));
+        assert!(state.is_pin(ObjectId::SID, state.msid().as_bytes()));
+        assert!(!state.is_pin(ObjectId::SID, b"secret") && !state.is_pin(ObjectId::SID, b""));
     }
 }

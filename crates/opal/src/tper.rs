@@ -5,6 +5,8 @@
 //! - One session at a time, of one channel; it ends when it is not used for [`IDLE`].
 //! - An answer is given to the channel that asked.
 
+mod methods;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -14,7 +16,7 @@ use crate::discovery::{COM_ID, Geometry, level_0};
 use crate::packet::{self, HEADER_BYTES, Message, SessionNumbers};
 use crate::state::{OpalState, TRY_LIMIT};
 use crate::token::{Control, Token, Tokens, Value};
-use crate::uid::{ADMINS, ByteTable, Method, MethodStatus, USERS, Uid};
+use crate::uid::{ADMINS, ByteTable, Method, MethodStatus, ObjectId, USERS};
 
 /// Largest ComPacket that is taken.
 const COM_PACKET_BYTES_MAX: u64 = 65536;
@@ -29,10 +31,10 @@ const ANSWERS_MAX: usize = 64;
 const DISCOVERY: u16 = 0x0001;
 const BLOCK_SID: u16 = 0x0005;
 
-/// What did not succeed, as text.
+/// Reason why something did not succeed, as text.
 pub type Failure = String;
 
-/// What is to be erased.
+/// Data to be erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Erasure {
     /// Everything that is or was stored, from the media too.
@@ -41,7 +43,7 @@ pub enum Erasure {
     Blocks(Vec<(u64, u64)>),
 }
 
-/// What the owner of a drive does for it.
+/// Services of a drive's owner.
 pub trait Backing {
     /// Stores the state, and has its locks in force then.
     ///
@@ -96,7 +98,7 @@ pub struct Channel {
     pub id: u64,
     /// Security protocol.
     pub protocol: u8,
-    /// What is specific to the protocol: the ComID.
+    /// ComID, or whatever else is specific to the protocol.
     pub specific: u16,
 }
 
@@ -123,10 +125,10 @@ pub enum SecurityError {
 pub(crate) struct Session {
     channel: u64,
     numbers: SessionNumbers,
-    pub(crate) sp: Uid,
+    pub(crate) sp: ObjectId,
     pub(crate) is_write: bool,
     /// Authorities that are authenticated.
-    pub(crate) authorities: Vec<Uid>,
+    pub(crate) authorities: Vec<ObjectId>,
     used_at: Nanos,
 }
 
@@ -419,23 +421,24 @@ impl Tper {
         const INVALID: MethodStatus = MethodStatus::InvalidParameter;
         let [host, sp, is_write, named @ ..] = parameters else { return Err(INVALID) };
         let host = host.unsigned().and_then(|it| u32::try_from(it).ok()).ok_or(INVALID)?;
-        let sp = Uid::try_from(sp).map_err(|()| INVALID)?;
+        let sp = ObjectId::try_from(sp).map_err(|()| INVALID)?;
         let is_write = match is_write.unsigned() {
             Some(flag @ 0..=1) => flag == 1,
             _ => return Err(INVALID),
         };
-        let (mut proof, mut authority): (&[u8], _) = (&[], Uid::ANYBODY);
+        let (mut proof, mut authority): (&[u8], _) = (&[], ObjectId::PUBLIC);
         for parameter in named {
             let Value::Named(named) = parameter else { return Err(INVALID) };
             match (named.0.unsigned(), &named.1) {
                 (Some(0), value) => proof = value.bytes().ok_or(INVALID)?,
-                (Some(3), value) => authority = Uid::try_from(value).map_err(|()| INVALID)?,
+                (Some(3), value) => authority = ObjectId::try_from(value).map_err(|()| INVALID)?,
                 // Timeouts of sessions: the drive's own holds.
                 (Some(5), Value::Unsigned(_)) => {}
                 _ => return Err(INVALID),
             }
         }
-        let is_known = sp == Uid::ADMIN_SP || sp == Uid::LOCKING_SP && self.state.locking.is_some();
+        let is_known =
+            sp == ObjectId::ADMIN_SP || sp == ObjectId::LOCKING_SP && self.state.locking.is_some();
         if !is_known {
             return Err(INVALID);
         }
@@ -447,7 +450,7 @@ impl Tper {
                 MethodStatus::NoSessionsAvailable
             });
         }
-        if authority != Uid::ANYBODY && !self.authenticate(sp, authority, proof, backing)? {
+        if authority != ObjectId::PUBLIC && !self.authenticate(sp, authority, proof, backing)? {
             return Err(MethodStatus::NotAuthorized);
         }
         self.begun = self.begun.wrapping_add(1);
@@ -462,15 +465,15 @@ impl Tper {
     /// counted, and the count stored, before the host hears of it.
     pub(crate) fn authenticate(
         &mut self,
-        sp: Uid,
-        authority: Uid,
+        sp: ObjectId,
+        authority: ObjectId,
         proof: &[u8],
         backing: &mut dyn Backing,
     ) -> Result<bool, MethodStatus> {
         if !authorities(sp).any(|it| it == authority) {
             return Err(MethodStatus::InvalidParameter);
         }
-        if !self.is_enabled(authority) || authority == Uid::SID && self.is_sid_blocked {
+        if !self.is_enabled(authority) || authority == ObjectId::SID && self.is_sid_blocked {
             return Ok(false);
         }
         let tries = self.state.credential(authority).map_or(0, |it| it.tries);
@@ -493,19 +496,23 @@ impl Tper {
     }
 
     /// True if an authority may authenticate.
-    pub(crate) fn is_enabled(&self, authority: Uid) -> bool {
+    pub(crate) fn is_enabled(&self, authority: ObjectId) -> bool {
         match authority {
-            Uid::ANYBODY | Uid::ADMIN_CLASS | Uid::USER_CLASS | Uid::SID | Uid::PSID => true,
+            ObjectId::PUBLIC
+            | ObjectId::ADMIN_CLASS
+            | ObjectId::USER_CLASS
+            | ObjectId::SID
+            | ObjectId::PSID => true,
             _ => self.state.locking.as_ref().is_some_and(|it| it.enabled.contains(&authority)),
         }
     }
 }
 
 /// Authorities of an SP that have a PIN (Opal SSC 2.02, 4.2.1.7 and 4.3.1.9).
-pub(crate) fn authorities(sp: Uid) -> impl Iterator<Item = Uid> {
-    let of_admin = [Uid::SID, Uid::PSID];
-    let of_locking = (1..=ADMINS).map(Uid::admin).chain((1..=USERS).map(Uid::user));
-    let (admin, locking) = (sp == Uid::ADMIN_SP, sp == Uid::LOCKING_SP);
+pub(crate) fn authorities(sp: ObjectId) -> impl Iterator<Item = ObjectId> {
+    let of_admin = [ObjectId::SID, ObjectId::PSID];
+    let of_locking = (1..=ADMINS).map(ObjectId::admin).chain((1..=USERS).map(ObjectId::user));
+    let (admin, locking) = (sp == ObjectId::ADMIN_SP, sp == ObjectId::LOCKING_SP);
     let of_admin = of_admin.into_iter().filter(move |_| admin);
     of_admin.chain(of_locking.filter(move |_| locking))
 }
@@ -530,16 +537,16 @@ const PROPERTIES: [(&str, u64); 13] = [
 /// Call of a method (TCG Core 2.01, 3.2.4.1).
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) invoking: Uid,
-    pub(crate) method: Uid,
+    pub(crate) invoking: ObjectId,
+    pub(crate) method: ObjectId,
     pub(crate) parameters: Vec<Value>,
 }
 
 impl Call {
     /// Reads what follows the token of a call; none unless all of it is there.
     fn read(mut tokens: Tokens<'_>) -> Option<Self> {
-        let invoking = Uid::try_from(&tokens.value().ok()?).ok()?;
-        let method = Uid::try_from(&tokens.value().ok()?).ok()?;
+        let invoking = ObjectId::try_from(&tokens.value().ok()?).ok()?;
+        let method = ObjectId::try_from(&tokens.value().ok()?).ok()?;
         let Value::List(parameters) = tokens.value().ok()? else { return None };
         let end = tokens.token().ok()?;
         if end != Some(Token::Control(Control::EndOfData)) {
@@ -556,7 +563,7 @@ impl Call {
 fn is_of_manager(payload: &[u8]) -> bool {
     let mut tokens = Tokens::new(payload);
     let is_call = tokens.token() == Ok(Some(Token::Control(Control::Call)));
-    is_call && tokens.value().is_ok_and(|it| it == Uid::SESSION_MANAGER.into())
+    is_call && tokens.value().is_ok_and(|it| it == ObjectId::SESSION_MANAGER.into())
 }
 
 /// The answer to a method of a session: results, and the status list.
@@ -575,7 +582,7 @@ fn ended(outcome: Outcome) -> Vec<u8> {
 /// The answer to a method of the session manager, which is a call itself.
 fn called(method: Method, results: Vec<Value>, status: Option<MethodStatus>) -> Vec<u8> {
     let mut out = vec![Control::Call as u8];
-    Value::from(Uid::SESSION_MANAGER).encode(&mut out);
+    Value::from(ObjectId::SESSION_MANAGER).encode(&mut out);
     Value::from(method.uid()).encode(&mut out);
     Value::List(results).encode(&mut out);
     out.push(Control::EndOfData as u8);

@@ -14,9 +14,9 @@ pub const USERS: u16 = 9;
 
 /// Identifier of an object or a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Uid(pub u64);
+pub struct ObjectId(pub u64);
 
-impl Uid {
+impl ObjectId {
     /// Session manager.
     pub const SESSION_MANAGER: Self = Self(0xFF);
     /// SP of the session.
@@ -26,7 +26,7 @@ impl Uid {
     /// Locking SP.
     pub const LOCKING_SP: Self = Self(0x0000_0205_0000_0002);
     /// Authority of all.
-    pub const ANYBODY: Self = Self(0x0000_0009_0000_0001);
+    pub const PUBLIC: Self = Self(0x0000_0009_0000_0001);
     /// Class of administrators.
     pub const ADMIN_CLASS: Self = Self(0x0000_0009_0000_0002);
     /// Class of users.
@@ -116,7 +116,7 @@ impl Uid {
             _ => match self {
                 Self::THIS_SP => Some(Object::ThisSp),
                 Self::ADMIN_SP | Self::LOCKING_SP => Some(Object::Sp(self)),
-                Self::ANYBODY | Self::ADMIN_CLASS | Self::USER_CLASS | Self::SID | Self::PSID => {
+                Self::PUBLIC | Self::ADMIN_CLASS | Self::USER_CLASS | Self::SID | Self::PSID => {
                     Some(Object::Authority(self))
                 }
                 Self::PIN_SID => Some(Object::Pin(Self::SID)),
@@ -143,13 +143,13 @@ impl Uid {
     }
 }
 
-impl From<Uid> for Value {
-    fn from(uid: Uid) -> Self {
+impl From<ObjectId> for Value {
+    fn from(uid: ObjectId) -> Self {
         Self::Bytes(uid.0.to_be_bytes().to_vec())
     }
 }
 
-impl TryFrom<&Value> for Uid {
+impl TryFrom<&Value> for ObjectId {
     type Error = ();
 
     fn try_from(value: &Value) -> Result<Self, ()> {
@@ -180,12 +180,12 @@ impl ByteTable {
     }
 
     /// Its row in the table of tables.
-    const fn row(self) -> Uid {
+    const fn row(self) -> ObjectId {
         let uid = match self {
-            Self::Mbr => Uid::MBR,
-            Self::DataStore => Uid::DATA_STORE,
+            Self::Mbr => ObjectId::MBR,
+            Self::DataStore => ObjectId::DATA_STORE,
         };
-        Uid(1 << 32 | uid.0 >> 32)
+        ObjectId(1 << 32 | uid.0 >> 32)
     }
 }
 
@@ -195,11 +195,11 @@ pub enum Object {
     /// SP of the session.
     ThisSp,
     /// Row of an SP.
-    Sp(Uid),
+    Sp(ObjectId),
     /// Row of an authority.
-    Authority(Uid),
+    Authority(ObjectId),
     /// Row of the credential of an authority.
-    Pin(Uid),
+    Pin(ObjectId),
     /// Row of the credential that all may read.
     Msid,
     /// Capabilities of the Locking SP.
@@ -256,8 +256,8 @@ impl Ace {
     }
 
     /// Its identifier.
-    pub const fn uid(self) -> Uid {
-        Uid::ace(match self {
+    pub const fn uid(self) -> ObjectId {
+        ObjectId::ace(match self {
             Self::SetPin(user) => 0x0003_A800 + user as u64,
             Self::GenKey(range) => 0x0003_B800 + range as u64,
             Self::GetRange(range) => 0x0003_D000 + range as u64,
@@ -269,7 +269,7 @@ impl Ace {
         })
     }
 
-    fn of(uid: Uid) -> Option<Self> {
+    fn of(uid: ObjectId) -> Option<Self> {
         Self::all().find(|it| it.uid() == uid)
     }
 }
@@ -321,12 +321,12 @@ impl Method {
     ];
 
     /// Its identifier.
-    pub(crate) const fn uid(self) -> Uid {
-        Uid(self as u64)
+    pub(crate) const fn uid(self) -> ObjectId {
+        ObjectId(self as u64)
     }
 
     /// The method of an identifier, if there is one.
-    pub(crate) fn of(uid: Uid) -> Option<Self> {
+    pub(crate) fn of(uid: ObjectId) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.uid() == uid)
     }
 }

@@ -16,7 +16,7 @@ const GEOMETRY: Geometry =
     Geometry { block_bytes: 512, blocks: 1 << 16, granularity_blocks: 8, is_encrypted: false };
 const CHEAP: PinCost = PinCost { memory_kib: 8, passes: 1 };
 
-/// What the owner of the drive was asked for.
+/// Services of the drive's owner, and requests for them.
 #[derive(Default)]
 struct Memory {
     kept: Option<OpalState>,
@@ -668,14 +668,14 @@ fn send_mutation(bench: &mut Bench, messages: &[Vec<u8>], next: &mut impl FnMut(
             _ => next() as u8,
         };
     }
-    if next() % 8 == 0 {
+    if next().is_multiple_of(8) {
         frame.truncate(usize::try_from(next() % (frame.len() as u64 + 1)).unwrap());
     }
-    if next() % 2 == 0 && frame.len() > 28 {
+    if next().is_multiple_of(2) && frame.len() > 28 {
         frame[20..24].copy_from_slice(&bench.session.0.to_be_bytes());
         frame[24..28].copy_from_slice(&bench.session.1.to_be_bytes());
     }
-    let protocol = if next() % 16 == 0 { (next() % 4) as u8 } else { 1 };
+    let protocol = if next().is_multiple_of(16) { (next() % 4) as u8 } else { 1 };
     let channel = Channel { id: 1, protocol, specific: COM_ID };
     let _ = bench.tper.send(channel, &frame, bench.now, &mut bench.memory);
     let _ = bench.tper.receive(channel, usize::try_from(next() % 4096).unwrap());
@@ -699,7 +699,7 @@ fn no_message_without_a_pin_changes_a_range() {
     let mut next = generator();
     for round in 0..300_000 {
         if round % 64 == 0 {
-            bench.now = bench.now + Nanos::from_secs(60);
+            bench.now += Nanos::from_secs(60);
             let sp = [ADMIN_SP, LOCKING_SP][usize::try_from(next() % 2).unwrap()];
             let _ = bench.start(sp, None);
         }

@@ -17,16 +17,7 @@ use crate::{Ending, output};
 /// Creates the volume and prints what it is.
 pub(crate) fn create(args: &Create) -> Result<Ending> {
     let dies = args.dies.len();
-    let is_protected = match args.protect {
-        None => dies > 1,
-        Some(Protection::None) => false,
-        Some(Protection::One { dies: wanted }) if wanted == dies => true,
-        Some(Protection::One { dies: wanted }) => {
-            let data = wanted - 1;
-            let text = format!("--protect {data}+1 needs {wanted} dies, but --dies names {dies}");
-            return Err(Error::new(Kind::Input, text).into());
-        }
-    };
+    let is_protected = is_protected(args.protect, dies)?;
     if !is_protected && !args.hot_spares.is_empty() {
         let hint = "leave out --protect none, or give at least two --dies";
         return Err(Error::new(Kind::Input, "--hot-spares needs parity").hint(hint).into());
@@ -89,6 +80,20 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     }
     output::data(&shown.to_string())?;
     Ok(Ending::Done)
+}
+
+/// True if one of so many dies holds parity.
+fn is_protected(protect: Option<Protection>, dies: usize) -> Result<bool> {
+    match protect {
+        None => Ok(dies > 1),
+        Some(Protection::None) => Ok(false),
+        Some(Protection::One { dies: wanted }) if wanted == dies => Ok(true),
+        Some(Protection::One { dies: wanted }) => {
+            let data = wanted - 1;
+            let text = format!("--protect {data}+1 needs {wanted} dies, but --dies names {dies}");
+            Err(Error::new(Kind::Input, text).into())
+        }
+    }
 }
 
 /// The key of a volume that is to be encrypted.

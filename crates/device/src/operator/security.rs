@@ -163,10 +163,8 @@ impl Operator {
         let Some(security) = &self.shared.security else { return Ok(()) };
         let tper = security.tper()?;
         let locking = tper.state().locking.as_ref();
-        match locking.is_some_and(|it| it.is_locked() || it.is_shadowed()) {
-            true => Err(OperationError::Locked),
-            false => Ok(()),
-        }
+        let is_locked = locking.is_some_and(|it| it.is_locked() || it.is_shadowed());
+        if is_locked { Err(OperationError::Locked) } else { Ok(()) }
     }
 
     /// Holds methods of Opal off while namespaces are arranged.
@@ -294,7 +292,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     use opal::host::Host;
-    use opal::{COM_ID, OpalState, PinCost, Uid};
+    use opal::{COM_ID, ObjectId, OpalState, PinCost};
 
     use super::*;
     use crate::ReadPart;
@@ -307,7 +305,7 @@ mod tests {
     const SIZE: u64 = 1 << 20;
     const PIN: &[u8] = b"a pin";
 
-    /// What a drive stores, which outlasts its operator.
+    /// Memory of a drive, which outlasts its operator.
     #[derive(Debug, Default)]
     struct Memory {
         state: Mutex<Vec<u8>>,
@@ -499,11 +497,11 @@ mod tests {
     fn a_key_of_a_range_erases_that_range_alone() {
         let bench = Bench::new();
         let device = bench.device();
-        device.write(0, &[5; 128 << 9], Durability::Volatile).unwrap();
+        device.write(0, &vec![5; 128 << 9], Durability::Volatile).unwrap();
         let mut host = bench.host();
         assert!(host.take_ownership(PIN));
         assert_eq!(host.set_range(PIN, 1, &[(3, 64), (4, 32)]), 0);
-        assert_eq!(host.start(Uid::LOCKING_SP, Some((Uid::admin(1), PIN))), 0);
+        assert_eq!(host.start(ObjectId::LOCKING_SP, Some((ObjectId::admin(1), PIN))), 0);
         assert_eq!(host.generate_key(1), 0);
         let mut bytes = vec![0; 128 << 9];
         device.read(0, &mut bytes).unwrap();
@@ -521,9 +519,9 @@ mod tests {
         bench.device().write(0, &[3; 4096], Durability::Volatile).unwrap();
         let mut host = bench.host();
         assert!(host.take_ownership(PIN));
-        assert_eq!(host.start(Uid::LOCKING_SP, Some((Uid::admin(1), PIN))), 0);
-        assert_eq!(host.write(Uid::MBR, 1000, &[8; 1500]), 0);
-        assert_eq!(host.set(Uid::MBR_CONTROL, &[(2, 1.into()), (1, 1.into())]), 0);
+        assert_eq!(host.start(ObjectId::LOCKING_SP, Some((ObjectId::admin(1), PIN))), 0);
+        assert_eq!(host.write(ObjectId::MBR, 1000, &[8; 1500]), 0);
+        assert_eq!(host.set(ObjectId::MBR_CONTROL, &[(2, 1.into()), (1, 1.into())]), 0);
         host.end();
         let mut bytes = [0; 4096];
         bench.device().read(0, &mut bytes).unwrap();
@@ -534,8 +532,8 @@ mod tests {
         assert!(is_locked(bench.device().write(0, &[0; 512], Durability::Volatile)));
         assert!(matches!(bench.operator.begin_sanitize(SANITIZE), Err(OperationError::Locked)));
         let mut host = bench.host();
-        assert_eq!(host.start(Uid::LOCKING_SP, Some((Uid::admin(1), PIN))), 0);
-        assert_eq!(host.set(Uid::MBR_CONTROL, &[(2, 1.into())]), 0);
+        assert_eq!(host.start(ObjectId::LOCKING_SP, Some((ObjectId::admin(1), PIN))), 0);
+        assert_eq!(host.set(ObjectId::MBR_CONTROL, &[(2, 1.into())]), 0);
         bench.device().read(0, &mut bytes).unwrap();
         assert_eq!(bytes, [3; 4096]);
     }
@@ -561,7 +559,7 @@ mod tests {
         assert_eq!(bench.operator.begin_format(&format(4096)).err(), locked);
         let mut host = bench.host();
         // One that cannot be stored erases, and leaves the locks.
-        assert_eq!(host.start(Uid::ADMIN_SP, Some((Uid::SID, PIN))), 0);
+        assert_eq!(host.start(ObjectId::ADMIN_SP, Some((ObjectId::SID, PIN))), 0);
         bench.memory.is_full.store(true, Ordering::SeqCst);
         assert_eq!(host.revert(), 0x0F);
         bench.memory.is_full.store(false, Ordering::SeqCst);
@@ -569,7 +567,7 @@ mod tests {
         assert!(is_locked(bench.device().read(64 * 512, &mut [0; 512])));
         let psid = OpalState::from_bytes(&lock(&bench.memory.state)).unwrap().psid().to_owned();
         let mut host = bench.host();
-        assert_eq!(host.start(Uid::ADMIN_SP, Some((Uid::PSID, psid.as_bytes()))), 0);
+        assert_eq!(host.start(ObjectId::ADMIN_SP, Some((ObjectId::PSID, psid.as_bytes()))), 0);
         assert_eq!(host.revert(), 0);
         let mut bytes = [1; 512];
         bench.device().read(64 * 512, &mut bytes).unwrap();
@@ -586,7 +584,7 @@ mod tests {
         bench.lock_range_1();
         lock(&bench.operator.shared.background).begin(Work::Sanitize).unwrap();
         let mut host = bench.host();
-        assert_eq!(host.start(Uid::ADMIN_SP, Some((Uid::SID, PIN))), 0);
+        assert_eq!(host.start(ObjectId::ADMIN_SP, Some((ObjectId::SID, PIN))), 0);
         assert_eq!(host.revert(), 0x3F);
         assert!(is_locked(bench.device().read(64 * 512, &mut [0; 512])));
     }

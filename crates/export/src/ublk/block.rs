@@ -248,7 +248,6 @@ fn errno(error: &DeviceError) -> Errno {
         DeviceError::Unreadable { .. } => Errno::NODATA,
         DeviceError::ReadOnly => Errno::ROFS,
         DeviceError::InProgress(_) => Errno::BUSY,
-        DeviceError::Locked => Errno::ACCESS,
         // What Linux has for a reservation conflict.
         DeviceError::Reserved => Errno::BADE,
         _ => Errno::IO,

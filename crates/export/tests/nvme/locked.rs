@@ -1,5 +1,5 @@
-//! TCG Opal over NVMe/TCP: Security Send and Receive, and what locked ranges answer, also to clients
-//! of other protocols.
+//! TCG Opal over NVMe/TCP: Security Send and Receive, and what locked ranges answer, also to
+//! clients of other protocols.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ pub(crate) struct OpalMemory {
 }
 
 impl OpalMemory {
-    /// That of a new drive.
+    /// Memory of a new drive.
     pub(crate) fn new() -> Arc<Self> {
         let random = std::array::from_fn(|index| u8::try_from(index).unwrap());
         let state = OpalState::new(&random, PinCost { memory_kib: 8, passes: 1 });
@@ -196,10 +196,13 @@ fn a_session_of_one_controller_is_not_that_of_another() {
     });
     assert!(opal.take_ownership(PIN));
     assert_eq!(
-        opal.start(device::opal::Uid::LOCKING_SP, Some((device::opal::Uid::admin(1), PIN))),
+        opal.start(
+            device::opal::ObjectId::LOCKING_SP,
+            Some((device::opal::ObjectId::admin(1), PIN))
+        ),
         0
     );
-    assert_eq!(opal.set(device::opal::Uid::range(1), &[(5, 1.into())]), 0);
+    assert_eq!(opal.set(device::opal::ObjectId::range(1), &[(5, 1.into())]), 0);
     drop(opal);
     let last = sent.pop().unwrap();
     assert_eq!(send(&mut stranger, SESSIONS, &last), 0);

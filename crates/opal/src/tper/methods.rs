@@ -1,5 +1,5 @@
-//! Methods of sessions: Get, Set, Authenticate, GenKey, Activate, Revert, RevertSP, Random (Opal SSC
-//! 2.02, 4.2 and 4.3, with its tables of access control).
+//! Methods of sessions: Get, Set, Authenticate, GenKey, Activate, Revert, RevertSP, Random (Opal
+//! SSC 2.02, 4.2 and 4.3, with its tables of access control).
 //!
 //! ```text
 //!   call ──► object of the session's SP ──► authorities ──► next state ──► erased ──► stored
@@ -16,7 +16,7 @@ use crate::state::{
 };
 use crate::token::Value;
 use crate::tper::{Backing, Call, Erasure, Outcome, Place, Session, Tper, authorities};
-use crate::uid::{Ace, ByteTable, Method, MethodStatus, Object, RANGES, Uid};
+use crate::uid::{Ace, ByteTable, Method, MethodStatus, Object, ObjectId, RANGES};
 
 const INVALID: MethodStatus = MethodStatus::InvalidParameter;
 const REFUSED: MethodStatus = MethodStatus::NotAuthorized;
@@ -74,7 +74,7 @@ impl Tper {
             }
             (Method::Random, Object::ThisSp) => random(parameters, backing),
             (Method::GenKey, Object::Key(range)) => self.gen_key(&session, range, backing),
-            (Method::Activate, Object::Sp(Uid::LOCKING_SP)) => {
+            (Method::Activate, Object::Sp(ObjectId::LOCKING_SP)) => {
                 self.activate(&session, parameters, backing)
             }
             (Method::Revert, Object::Sp(sp)) => self.revert(&session, sp, parameters, backing),
@@ -84,18 +84,22 @@ impl Tper {
     }
 
     /// True if an authority, or a member of a class, is authenticated.
-    fn has(session: &Session, authority: Uid) -> bool {
+    fn has(session: &Session, authority: ObjectId) -> bool {
         session.authorities.iter().any(|it| {
             let class = match it.object() {
-                Some(Object::Authority(of)) if (1..=4).any(|number| Uid::admin(number) == of) => {
-                    Some(Uid::ADMIN_CLASS)
+                Some(Object::Authority(of))
+                    if (1..=4).any(|number| ObjectId::admin(number) == of) =>
+                {
+                    Some(ObjectId::ADMIN_CLASS)
                 }
-                Some(Object::Authority(of)) if authorities(Uid::LOCKING_SP).any(|it| it == of) => {
-                    Some(Uid::USER_CLASS)
+                Some(Object::Authority(of))
+                    if authorities(ObjectId::LOCKING_SP).any(|it| it == of) =>
+                {
+                    Some(ObjectId::USER_CLASS)
                 }
                 _ => None,
             };
-            *it == authority || class == Some(authority) || authority == Uid::ANYBODY
+            *it == authority || class == Some(authority) || authority == ObjectId::PUBLIC
         })
     }
 
@@ -103,7 +107,7 @@ impl Tper {
     fn allows(&self, session: &Session, ace: Ace) -> bool {
         let expression = self.state.locking.as_ref().map(|it| it.expression(ace));
         let value = expression.and_then(|it| holds(&it, |of| Self::has(session, of)));
-        session.sp == Uid::LOCKING_SP && value == Some(true)
+        session.sp == ObjectId::LOCKING_SP && value == Some(true)
     }
 
     /// Stores the next state, and has it in force then.
@@ -119,13 +123,13 @@ impl Tper {
     fn columns(&self, session: &Session, object: Object) -> Vec<Column> {
         let is_admin = Self::has(
             session,
-            if session.sp == Uid::ADMIN_SP { Uid::SID } else { Uid::ADMIN_CLASS },
+            if session.sp == ObjectId::ADMIN_SP { ObjectId::SID } else { ObjectId::ADMIN_CLASS },
         );
         match object {
             Object::Sp(sp) => {
-                let is_inactive = sp == Uid::LOCKING_SP && self.state.locking.is_none();
+                let is_inactive = sp == ObjectId::LOCKING_SP && self.state.locking.is_none();
                 let life = if is_inactive { MANUFACTURED_INACTIVE } else { MANUFACTURED };
-                let name = if sp == Uid::LOCKING_SP { "Locking" } else { "Admin" };
+                let name = if sp == ObjectId::LOCKING_SP { "Locking" } else { "Admin" };
                 vec![
                     column(0, sp.into(), true),
                     column(1, name.into(), true),
@@ -134,7 +138,7 @@ impl Tper {
                 ]
             }
             Object::Authority(authority) => {
-                let is_class = matches!(authority, Uid::ADMIN_CLASS | Uid::USER_CLASS);
+                let is_class = matches!(authority, ObjectId::ADMIN_CLASS | ObjectId::USER_CLASS);
                 vec![
                     column(0, authority.into(), true),
                     column(3, is_class.into(), is_admin),
@@ -142,14 +146,14 @@ impl Tper {
                 ]
             }
             Object::Msid => vec![
-                column(0, Uid::PIN_MSID.into(), true),
+                column(0, ObjectId::PIN_MSID.into(), true),
                 column(3, self.state.msid().into(), true),
             ],
             Object::Pin(authority) => {
                 let tries = self.state.credential(authority).map_or(0, |it| it.tries);
-                let limit = if authority == Uid::PSID { 0 } else { TRY_LIMIT };
+                let limit = if authority == ObjectId::PSID { 0 } else { TRY_LIMIT };
                 vec![
-                    column(0, Uid::pin(authority).into(), true),
+                    column(0, ObjectId::pin(authority).into(), true),
                     column(5, u64::from(limit).into(), is_admin),
                     column(6, u64::from(tries).into(), is_admin),
                     column(7, true.into(), is_admin),
@@ -157,7 +161,7 @@ impl Tper {
             }
             Object::LockingInfo => self.locking_info(),
             Object::Range(number) => self.range_columns(session, number),
-            Object::Key(number) => vec![column(0, Uid::key(number).into(), true)],
+            Object::Key(number) => vec![column(0, ObjectId::key(number).into(), true)],
             Object::MbrControl => self.mbr_columns(),
             Object::Table(table) => vec![
                 column(7, table.size().into(), true),
@@ -177,7 +181,7 @@ impl Tper {
     fn locking_info(&self) -> Vec<Column> {
         let geometry = self.geometry;
         vec![
-            column(0, Uid::LOCKING_INFO.into(), true),
+            column(0, ObjectId::LOCKING_INFO.into(), true),
             column(2, 1.into(), true),
             column(3, geometry.is_encrypted.into(), true),
             column(4, u64::from(RANGES).into(), true),
@@ -193,7 +197,7 @@ impl Tper {
         let range = self.range(number).cloned().unwrap_or_default();
         let resets = range.lock_on_reset.iter().map(|it| u64::from(*it).into()).collect();
         vec![
-            column(0, Uid::range(number).into(), true),
+            column(0, ObjectId::range(number).into(), true),
             column(3, range.start.into(), is_readable),
             column(4, range.length.into(), is_readable),
             column(5, range.is_read_lock_enabled.into(), is_readable),
@@ -201,7 +205,7 @@ impl Tper {
             column(7, range.is_read_locked.into(), is_readable),
             column(8, range.is_write_locked.into(), is_readable),
             column(9, Value::List(resets), is_readable),
-            column(10, Uid::key(number).into(), is_readable),
+            column(10, ObjectId::key(number).into(), is_readable),
         ]
     }
 
@@ -209,7 +213,7 @@ impl Tper {
         let mbr = self.state.locking.as_ref().map(|it| it.mbr.clone()).unwrap_or_default();
         let resets = mbr.done_on_reset.iter().map(|it| u64::from(*it).into()).collect();
         vec![
-            column(0, Uid::MBR_CONTROL.into(), true),
+            column(0, ObjectId::MBR_CONTROL.into(), true),
             column(1, mbr.is_enabled.into(), true),
             column(2, mbr.is_done.into(), true),
             column(3, Value::List(resets), true),
@@ -272,7 +276,7 @@ impl Tper {
         backing: &mut dyn Backing,
     ) -> Outcome {
         let may = match table {
-            ByteTable::Mbr => Self::has(session, Uid::ADMIN_CLASS),
+            ByteTable::Mbr => Self::has(session, ObjectId::ADMIN_CLASS),
             ByteTable::DataStore => self.allows(session, Ace::SetDataStore),
         };
         if !may {
@@ -328,7 +332,7 @@ impl Tper {
         next: &mut OpalState,
         backing: &mut dyn Backing,
     ) -> Result<(), MethodStatus> {
-        let is_admin = Self::has(session, Uid::ADMIN_CLASS);
+        let is_admin = Self::has(session, ObjectId::ADMIN_CLASS);
         if !self.may_set(session, object, number) {
             return Err(REFUSED);
         }
@@ -368,17 +372,18 @@ impl Tper {
 
     /// True if the session may set a column of an object.
     fn may_set(&self, session: &Session, object: Object, number: u64) -> bool {
-        let is_admin = Self::has(session, Uid::ADMIN_CLASS);
+        let is_admin = Self::has(session, ObjectId::ADMIN_CLASS);
         match (object, number) {
-            (Object::Pin(Uid::SID), 3) => Self::has(session, Uid::SID),
-            (Object::Pin(Uid::PSID), _) | (Object::Range(0), 3 | 4) => false,
+            (Object::Pin(ObjectId::SID), 3) => Self::has(session, ObjectId::SID),
+            (Object::Pin(ObjectId::PSID), _) | (Object::Range(0), 3 | 4) => false,
             (Object::Pin(authority), 3) => {
-                let users = (1..=crate::uid::USERS).find(|it| Uid::user(*it) == authority);
+                let users = (1..=crate::uid::USERS).find(|it| ObjectId::user(*it) == authority);
                 users.map_or(is_admin, |user| self.allows(session, Ace::SetPin(user)))
             }
             // That of Admin1 is always enabled, and classes have none.
             (Object::Authority(authority), 5) => {
-                let mut own = authorities(Uid::LOCKING_SP).filter(|it| *it != Uid::admin(1));
+                let mut own =
+                    authorities(ObjectId::LOCKING_SP).filter(|it| *it != ObjectId::admin(1));
                 is_admin && own.any(|it| it == authority)
             }
             (Object::Range(range), 7) => {
@@ -430,8 +435,8 @@ impl Tper {
             }
             _ => return Err(INVALID),
         };
-        let authority = Uid::try_from(authority).map_err(|()| INVALID)?;
-        let is_right = authority == Uid::ANYBODY
+        let authority = ObjectId::try_from(authority).map_err(|()| INVALID)?;
+        let is_right = authority == ObjectId::PUBLIC
             || self.authenticate(session.sp, authority, proof.unwrap_or(&[]), backing)?;
         if is_right && let Some(session) = &mut self.session {
             session.authorities.retain(|it| *it != authority);
@@ -479,7 +484,7 @@ impl Tper {
         parameters: &[Value],
         backing: &mut dyn Backing,
     ) -> Outcome {
-        if !Self::has(session, Uid::SID) {
+        if !Self::has(session, ObjectId::SID) {
             return Err(REFUSED);
         }
         // Single user mode, which the drive does not announce.
@@ -502,26 +507,26 @@ impl Tper {
     fn revert(
         &mut self,
         session: &Session,
-        sp: Uid,
+        sp: ObjectId,
         parameters: &[Value],
         backing: &mut dyn Backing,
     ) -> Outcome {
-        let is_psid = Self::has(session, Uid::PSID) && sp == Uid::ADMIN_SP;
-        if session.sp != Uid::ADMIN_SP || !(Self::has(session, Uid::SID) || is_psid) {
+        let is_psid = Self::has(session, ObjectId::PSID) && sp == ObjectId::ADMIN_SP;
+        if session.sp != ObjectId::ADMIN_SP || !(Self::has(session, ObjectId::SID) || is_psid) {
             return Err(REFUSED);
         }
         if !parameters.is_empty() {
             return Err(INVALID);
         }
         let next = match sp {
-            Uid::ADMIN_SP => self.state.reverted(),
+            ObjectId::ADMIN_SP => self.state.reverted(),
             _ => self.state.deactivated(),
         };
         if is_psid || self.state.locking.is_some() {
             Self::forget(&Erasure::Drive, backing)?;
         }
         self.commit(next, backing)?;
-        if sp == Uid::ADMIN_SP {
+        if sp == ObjectId::ADMIN_SP {
             self.session = None;
         }
         Ok(Vec::new())
@@ -541,13 +546,13 @@ impl Tper {
             }
             _ => return Err(INVALID),
         };
-        if session.sp == Uid::ADMIN_SP {
+        if session.sp == ObjectId::ADMIN_SP {
             if keeps_global {
                 return Err(INVALID);
             }
-            return self.revert(session, Uid::ADMIN_SP, &[], backing);
+            return self.revert(session, ObjectId::ADMIN_SP, &[], backing);
         }
-        if !Self::has(session, Uid::ADMIN_CLASS) {
+        if !Self::has(session, ObjectId::ADMIN_CLASS) {
             return Err(REFUSED);
         }
         let erasure = if keeps_global {
@@ -575,13 +580,13 @@ impl Tper {
 }
 
 /// True if an SP has an object (Opal SSC 2.02, 4.2 and 4.3).
-fn is_of(sp: Uid, object: Object) -> bool {
+fn is_of(sp: ObjectId, object: Object) -> bool {
     match object {
-        Object::ThisSp | Object::Authority(Uid::ANYBODY | Uid::ADMIN_CLASS) => true,
-        Object::Sp(_) | Object::Msid => sp == Uid::ADMIN_SP,
-        Object::Authority(Uid::USER_CLASS) => sp == Uid::LOCKING_SP,
+        Object::ThisSp | Object::Authority(ObjectId::PUBLIC | ObjectId::ADMIN_CLASS) => true,
+        Object::Sp(_) | Object::Msid => sp == ObjectId::ADMIN_SP,
+        Object::Authority(ObjectId::USER_CLASS) => sp == ObjectId::LOCKING_SP,
         Object::Authority(of) | Object::Pin(of) => authorities(sp).any(|it| it == of),
-        _ => sp == Uid::LOCKING_SP,
+        _ => sp == ObjectId::LOCKING_SP,
     }
 }
 
@@ -676,10 +681,10 @@ fn terms(value: &Value) -> Result<Vec<Term>, MethodStatus> {
         let Value::Named(named) = it else { return Err(INVALID) };
         match (named.0.bytes(), &named.1) {
             (Some(name), value) if name == AUTHORITY_TERM => {
-                let uid = Uid::try_from(value).map_err(|()| INVALID)?;
-                let is_known = uid == Uid::ANYBODY
-                    || matches!(uid, Uid::ADMIN_CLASS | Uid::USER_CLASS)
-                    || authorities(Uid::LOCKING_SP).any(|it| it == uid);
+                let uid = ObjectId::try_from(value).map_err(|()| INVALID)?;
+                let is_known = uid == ObjectId::PUBLIC
+                    || matches!(uid, ObjectId::ADMIN_CLASS | ObjectId::USER_CLASS)
+                    || authorities(ObjectId::LOCKING_SP).any(|it| it == uid);
                 if is_known { Ok(Term::Authority(uid)) } else { Err(INVALID) }
             }
             (Some(name), Value::Unsigned(0)) if name == BOOLEAN_TERM => Ok(Term::And),
