@@ -203,7 +203,6 @@ fn a_session_of_one_controller_is_not_that_of_another() {
         0
     );
     assert_eq!(opal.set(device::opal::ObjectId::range(1), &[(5, 1.into())]), 0);
-    drop(opal);
     let last = sent.pop().unwrap();
     assert_eq!(send(&mut stranger, SESSIONS, &last), 0);
     let (_, answer) = receive(&mut stranger, SESSIONS, 2048);
