@@ -80,10 +80,10 @@ pub(crate) struct Locks {
 }
 
 impl Locks {
-    /// The locks of a state, in blocks of so many bytes.
-    pub(crate) fn of(state: &OpalState, block_bytes: u32) -> Self {
+    /// The locks of a state.
+    pub(crate) fn of(state: &OpalState) -> Self {
         let Some(locking) = &state.locking else { return Self::default() };
-        let bytes = |blocks: u64| blocks.saturating_mul(block_bytes.into());
+        let bytes = |blocks: u64| blocks.saturating_mul(locking.block_bytes.into());
         let locked = |it: &opal::Range| LockedRange {
             from: bytes(it.start),
             until: bytes(it.start.saturating_add(it.length)),

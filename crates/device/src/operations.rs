@@ -568,6 +568,11 @@ pub trait Operations: Administration {
         Err(SecurityRefusal::Unsupported)
     }
 
+    /// Takes note that the host of a channel is gone, and its session over.
+    fn security_end(&self, channel: u64) {
+        let _ = channel;
+    }
+
     /// Carries out Security Receive. Returns at most `length` bytes.
     ///
     /// # Errors

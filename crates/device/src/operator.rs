@@ -535,17 +535,18 @@ impl Operations for Operator {
 
     fn begin_format(&self, request: &FormatRequest) -> Result<FormatResult, OperationError> {
         check_block(request.block_bytes)?;
-        self.check_unlocked()?;
+        let held = self.hold_unlocked()?;
         let entries = lock(&self.shared.entries).clone();
-        if entries.iter().any(|it| it.block_bytes != request.block_bytes) {
+        let is_active = held.as_ref().is_some_and(|it| it.state().locking.is_some());
+        if is_active && entries.iter().any(|it| it.block_bytes != request.block_bytes) {
             // Ranges are numbers of blocks.
-            drop(self.hold_locking()?);
+            return Err(OperationError::Locked);
         }
         self.begin_formatting(request)
     }
 
     fn begin_sanitize(&self, request: SanitizeRequest) -> Result<(), OperationError> {
-        self.check_unlocked()?;
+        let _held = self.hold_unlocked()?;
         self.begin_sanitizing(request)
     }
 
@@ -572,7 +573,7 @@ impl Operations for Operator {
 
     fn mark_unreadable(&self, id: u32, sector: u64, sectors: u64) -> Result<(), OperationError> {
         self.check_may_change()?;
-        self.check_unlocked()?;
+        let _held = self.hold_unlocked()?;
         let entry = find(&mut lock(&self.shared.entries), id)?.clone();
         check_open(std::slice::from_ref(&entry))?;
         entry.portion.gate().unreadable.add(sector, sector.saturating_add(sectors));
@@ -641,6 +642,10 @@ impl Operations for Operator {
         self.send_security(channel, data)
     }
 
+    fn security_end(&self, channel: u64) {
+        self.end_security(channel);
+    }
+
     fn security_receive(
         &self,
         channel: Channel,
@@ -702,15 +707,20 @@ fn open_security(
 ) -> Result<Option<Security>, OperationError> {
     let failed = |reason| OperationError::Failed { attempted: "reading the Opal state", reason };
     let Some(drive) = backing.opal().map_err(failed)? else { return Ok(None) };
-    let block_bytes = match (&*kept.namespaces, &drive.state.locking) {
-        ([only], _) => only.block_bytes,
-        (_, None) => 512,
-        (several, Some(_)) => {
-            let count = several.len();
+    if let Some(locking) = &drive.state.locking {
+        let [only] = &*kept.namespaces else {
+            let count = kept.namespaces.len();
             return Err(failed(format!("its ranges are of one namespace, and there are {count}")));
+        };
+        let (of_ranges, of_namespace) = (locking.block_bytes, only.block_bytes);
+        if of_ranges != of_namespace {
+            return Err(failed(format!(
+                "its ranges count blocks of {of_ranges} bytes, and the namespace is served with \
+                 {of_namespace}; serve it with {of_ranges}"
+            )));
         }
-    };
-    Ok(Some(Security::power_on(drive, block_bytes)))
+    }
+    Ok(Some(Security::power_on(drive)))
 }
 
 fn find(entries: &mut [Entry], id: u32) -> Result<&mut Entry, OperationError> {

@@ -197,6 +197,8 @@ pub(crate) fn holds(expression: &[Term], has: impl Fn(ObjectId) -> bool) -> Opti
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockingSp {
+    /// Bytes of the blocks that ranges are counted in.
+    pub block_bytes: u32,
     /// Credentials of its authorities.
     pub credentials: BTreeMap<ObjectId, Credential>,
     /// Authorities that are enabled.
@@ -210,10 +212,12 @@ pub struct LockingSp {
 }
 
 impl LockingSp {
-    /// The state right after Activate: Admin1 has the PIN of the owner (Opal SSC 2.02, 5.1.1.2).
-    pub fn activated(owner: Credential) -> Self {
+    /// The state right after Activate, with ranges in blocks of so many bytes: Admin1 has the PIN of
+    /// the owner (Opal SSC 2.02, 5.1.1.2).
+    pub fn activated(owner: Credential, block_bytes: u32) -> Self {
         let admin = ObjectId::admin(1);
         Self {
+            block_bytes,
             credentials: BTreeMap::from([(admin, Credential { tries: 0, ..owner })]),
             enabled: BTreeSet::from([admin]),
             ranges: vec![Range::default(); usize::from(RANGES) + 1],
@@ -442,7 +446,7 @@ mod tests {
     fn active() -> OpalState {
         let mut state = OpalState::new(&[9; 64], CHEAP);
         state.owner.digest = Some(PinDigest::new(b"secret", [1; 16], CHEAP));
-        state.locking = Some(LockingSp::activated(state.owner.clone()));
+        state.locking = Some(LockingSp::activated(state.owner.clone(), 512));
         state
     }
 

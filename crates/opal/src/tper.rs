@@ -182,7 +182,23 @@ impl Tper {
         self.geometry = geometry;
     }
 
-    /// Carries out Security Send. Its answer waits for Security Receive.
+    /// Notes that a message was done with at `now`: what it took, such as for erasing, is no time
+    /// in which its host did not use the session.
+    pub fn touch(&mut self, now: Nanos) {
+        self.session.iter_mut().for_each(|it| it.used_at = it.used_at.max(now));
+    }
+
+    /// Ends the session of a channel, whose host is gone, and forgets its answers.
+    pub fn end_channel(&mut self, channel: u64) {
+        self.answers.remove(&channel);
+        self.requests.remove(&channel);
+        if self.session.as_ref().is_some_and(|it| it.channel == channel) {
+            self.session = None;
+        }
+    }
+
+    /// Carries out Security Send. Its answer waits for Security Receive; the session counts as used
+    /// from [`Tper::touch`] on.
     ///
     /// # Errors
     /// Fails if the protocol or ComID is not supported; nothing is done.
@@ -250,10 +266,7 @@ impl Tper {
         let code = packet::u32_at(data, 4).filter(|_| com_id == Some(COM_ID));
         let code = code.ok_or(SecurityError::Protocol)?;
         if code == 2 {
-            self.answers.remove(&channel);
-            if self.session.as_ref().is_some_and(|it| it.channel == channel) {
-                self.session = None;
-            }
+            self.end_channel(channel);
         }
         if self.requests.len() >= ANSWERS_MAX {
             self.requests.pop_first();
@@ -315,10 +328,7 @@ impl Tper {
             if !self.session.as_ref().is_some_and(own) {
                 return empty;
             }
-            let payload = self.in_session(message.payload, backing);
-            // Erasing takes its time, which is not one of the host.
-            self.session.iter_mut().for_each(|it| it.used_at = now);
-            payload
+            self.in_session(message.payload, backing)
         };
         let Some(payload) = payload else { return empty };
         let limit = if self.host.0 == channel { self.host.1 } else { HOST_PACKET_BYTES };

@@ -37,6 +37,8 @@ pub(super) struct Security {
     pub(super) locks: Arc<LockTable>,
     pub(super) store: Arc<dyn OpalStore>,
     work: Mutex<MessageWork>,
+    /// Channels whose hosts are gone, and whose sessions are to end.
+    gone: Mutex<Vec<u64>>,
     ended: Condvar,
     begun: Instant,
 }
@@ -45,23 +47,26 @@ pub(super) struct Security {
 #[derive(Debug, Default)]
 struct MessageWork {
     is_running: bool,
-    /// Result of the last one, unless its command was completed before.
-    result: Option<Result<(), SecurityError>>,
+    /// Messages so far.
+    number: u64,
+    /// Result of the last one that has ended, and its number.
+    result: Option<(u64, Result<(), SecurityError>)>,
 }
 
 impl Security {
     /// The drive after power-on, its locks in force.
-    pub(super) fn power_on(drive: OpalDrive, block_bytes: u32) -> Self {
+    pub(super) fn power_on(drive: OpalDrive) -> Self {
         let geometry =
-            Geometry { block_bytes, blocks: 0, granularity_blocks: 1, is_encrypted: false };
+            Geometry { block_bytes: 512, blocks: 0, granularity_blocks: 1, is_encrypted: false };
         let tper = Tper::power_on(drive.state, geometry);
         let locks = Arc::<LockTable>::default();
-        locks.set(Locks::of(tper.state(), block_bytes));
+        locks.set(Locks::of(tper.state()));
         Self {
             tper: Mutex::new(tper),
             locks,
             store: drive.store,
             work: Mutex::default(),
+            gone: Mutex::default(),
             ended: Condvar::new(),
             begun: Instant::now(),
         }
@@ -89,10 +94,27 @@ impl Security {
         }
     }
 
+    /// The drive's side, without sessions of hosts that are gone.
+    fn current(&self) -> MutexGuard<'_, Tper> {
+        let mut tper = lock(&self.tper);
+        lock(&self.gone).drain(..).for_each(|channel| tper.end_channel(channel));
+        tper
+    }
+
     fn end(&self, result: Option<Result<(), SecurityError>>) {
         let mut work = lock(&self.work);
-        (work.is_running, work.result) = (false, result);
+        work.is_running = false;
+        work.result = result.map(|it| (work.number, it));
         self.ended.notify_all();
+    }
+
+    /// Waits for the end of a message, for a while. Returns its result; none if it has not ended,
+    /// or another one ended since.
+    fn result_of(&self, number: u64) -> Option<Result<(), SecurityError>> {
+        let is_running = |it: &mut MessageWork| it.is_running && it.number == number;
+        let waited = self.ended.wait_timeout_while(lock(&self.work), PATIENCE, is_running);
+        let (mut work, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        work.result.take_if(|(of, _)| *of == number).map(|(_, result)| result)
     }
 }
 
@@ -115,13 +137,16 @@ impl Operator {
     ) -> Result<(), SecurityRefusal> {
         let security = self.shared.security.as_ref().filter(|_| !self.is_read_only);
         let security = security.ok_or(SecurityRefusal::Unsupported)?;
-        {
+        let number = {
             let (mut work, is_free) = security.wait(PATIENCE);
             if !is_free {
                 return Err(SecurityRefusal::Busy);
             }
-            *work = MessageWork { is_running: true, result: None };
-        }
+            // A result that its sender has not seen yet stays until this message has one.
+            work.is_running = true;
+            work.number += 1;
+            work.number
+        };
         let turn = Turn(Arc::clone(&self.shared), None);
         let data = data.to_vec();
         let spawned = thread::Builder::new().name("opal".to_owned()).spawn(move || {
@@ -132,8 +157,7 @@ impl Operator {
         });
         // Without a thread its end was told when it was dropped.
         spawned.map_err(|_| SecurityRefusal::Busy)?;
-        let (mut work, _) = security.wait(PATIENCE);
-        match work.result.take() {
+        match security.result_of(number) {
             Some(Err(SecurityError::Protocol)) => Err(SecurityRefusal::Unsupported),
             Some(Err(SecurityError::State)) => Err(SecurityRefusal::Sequence),
             Some(Ok(())) | None => Ok(()),
@@ -153,18 +177,28 @@ impl Operator {
             let answer = opal::not_yet(channel).ok_or(SecurityRefusal::Busy);
             return answer.map(|it| it.into_iter().take(length).collect());
         }
-        let mut tper = lock(&security.tper);
+        let mut tper = security.current();
         tper.set_geometry(self.shared.geometry());
         tper.receive(channel, length).map_err(|_| SecurityRefusal::Unsupported)
     }
 
-    /// Checks that the locks do not keep the drive from being erased or marked.
-    pub(super) fn check_unlocked(&self) -> Result<(), OperationError> {
-        let Some(security) = &self.shared.security else { return Ok(()) };
+    /// Holds methods of Opal off while the drive begins to be erased, or is marked.
+    ///
+    /// # Errors
+    /// Fails if something is locked.
+    pub(super) fn hold_unlocked(&self) -> Result<Option<MutexGuard<'_, Tper>>, OperationError> {
+        let Some(security) = &self.shared.security else { return Ok(None) };
         let tper = security.tper()?;
         let locking = tper.state().locking.as_ref();
         let is_locked = locking.is_some_and(|it| it.is_locked() || it.is_shadowed());
-        if is_locked { Err(OperationError::Locked) } else { Ok(()) }
+        if is_locked { Err(OperationError::Locked) } else { Ok(Some(tper)) }
+    }
+
+    /// Ends the session of a host that is gone, once no message is worked on.
+    pub(super) fn end_security(&self, channel: u64) {
+        if let Some(security) = &self.shared.security {
+            lock(&security.gone).push(channel);
+        }
     }
 
     /// Holds methods of Opal off while namespaces are arranged.
@@ -182,12 +216,13 @@ impl Operator {
 }
 
 impl SharedState {
-    /// Place of the blocks of the one namespace; none of several.
+    /// Place of the blocks of the one namespace; none of several, or while a format may change
+    /// their size.
     fn geometry(&self) -> Geometry {
-        let entries = lock(&self.entries);
+        let entries = lock(&self.entries).clone();
         let is_encrypted = self.backing.erases_keys();
-        match &**entries {
-            [only] => {
+        match &*entries {
+            [only] if only.portion.gate().work != Some(Work::Format) => {
                 let block_bytes = only.block_bytes;
                 let granularity_blocks = (PAGE_BYTES / u64::from(block_bytes)).max(1);
                 let blocks = only.portion.bytes() / u64::from(block_bytes);
@@ -199,12 +234,17 @@ impl SharedState {
 
     fn carry_out(&self, channel: Channel, data: &[u8]) -> Result<(), SecurityError> {
         let security = self.security.as_ref().expect("it is worked on for a drive that has it");
-        let mut tper = lock(&security.tper);
+        let mut tper = security.current();
         let geometry = self.geometry();
         tper.set_geometry(geometry);
-        let now = u64::try_from(security.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now = || {
+            let now = security.begun.elapsed().as_millis();
+            Nanos::from_millis(u64::try_from(now).unwrap_or(u64::MAX))
+        };
         let mut drive = ServedTper { shared: self, security, geometry };
-        tper.send(channel, data, Nanos::from_millis(now), &mut drive)
+        let done = tper.send(channel, data, now(), &mut drive);
+        tper.touch(now());
+        done
     }
 
     /// Erases everything as a format with an erasure of the media does, and waits for it.
@@ -258,7 +298,7 @@ impl ServedTper<'_> {
 impl Backing for ServedTper<'_> {
     fn keep(&mut self, state: &OpalState) -> Result<(), Failure> {
         self.security.store.keep(&state.to_bytes())?;
-        self.security.locks.set(Locks::of(state, self.geometry.block_bytes));
+        self.security.locks.set(Locks::of(state));
         Ok(())
     }
 

@@ -497,7 +497,7 @@ impl Tper {
         }
         if self.state.locking.is_none() {
             let mut next = self.state.clone();
-            next.locking = Some(LockingSp::activated(next.owner.clone()));
+            next.locking = Some(LockingSp::activated(next.owner.clone(), self.geometry.block_bytes));
             self.commit(next, backing)?;
         }
         Ok(Vec::new())
@@ -528,6 +528,7 @@ impl Tper {
         self.commit(next, backing)?;
         if sp == ObjectId::ADMIN_SP {
             self.session = None;
+            self.is_sid_blocked = false;
         }
         Ok(Vec::new())
     }
@@ -637,13 +638,13 @@ fn flag(value: &Value) -> Result<bool, MethodStatus> {
     }
 }
 
-/// Resets, of which power cycles (0) and hardware and programmatic ones (1 and 3) have numbers.
+/// Resets: power cycles (0) and nothing else, since the drive locks at no other (Opal SSC 2.02,
+/// 4.3.5.2.2, has the programmatic one optional).
 fn resets(value: &Value) -> Result<std::collections::BTreeSet<u8>, MethodStatus> {
-    let of = |it: &Value| match it.unsigned() {
-        Some(reset @ 0..=3) => Ok(u8::try_from(reset).expect("below 4")),
-        _ => Err(INVALID),
-    };
-    value.list().ok_or(INVALID)?.iter().map(of).collect()
+    let of = |it: &Value| if it.unsigned() == Some(0) { Ok(0) } else { Err(INVALID) };
+    let resets: std::collections::BTreeSet<u8> =
+        value.list().ok_or(INVALID)?.iter().map(of).collect::<Result<_, _>>()?;
+    if resets.is_empty() { Err(INVALID) } else { Ok(resets) }
 }
 
 fn set_range(
