@@ -95,7 +95,7 @@ pub use volume::maintenance::{Maintenance, check_die};
 pub use volume::meter::{Meter, MeteredDevice};
 pub use volume::namespace::{Namespaces, namespace_device};
 pub use volume::new_die::Contents;
-pub use volume::opal::{open_opal, psid};
+pub use volume::opal::{is_opal_locked, open_opal, psid};
 pub use volume::opening::Opening;
 pub use volume::operations::{keep_operations, load_operations};
 pub use volume::purge::{purge_volume, reformat_volume};

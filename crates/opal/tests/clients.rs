@@ -248,6 +248,7 @@ impl Bench {
         frame.resize(frame.len().next_multiple_of(512), 0);
         self.sent.push(frame.clone());
         self.tper.send(self.channel(), &frame, self.now, &mut self.memory).unwrap();
+        self.tper.touch(self.now);
         Answer::of(&self.tper.receive(self.channel(), 2048).unwrap())
     }
 
@@ -562,8 +563,16 @@ fn one_session_is_open_at_a_time_and_is_of_its_channel() {
     bench.session = own;
     bench.now = Nanos::from_secs(30);
     assert_eq!(bench.get(RANGE1, 3, 3).status(), 0);
+    // An erasure took its time, which the host did not spend.
+    bench.tper.touch(Nanos::from_secs(100));
+    bench.now = Nanos::from_secs(129);
+    assert_eq!(bench.get(RANGE1, 3, 3).status(), 0);
     // It ends by itself.
-    bench.now = Nanos::from_secs(61);
+    bench.now = Nanos::from_secs(160);
+    assert!(bench.exchange(&[0xFA]).is_none());
+    assert_eq!(bench.start(ADMIN_SP, None), 0);
+    // And with its host.
+    bench.tper.end_channel(bench.channel);
     assert!(bench.exchange(&[0xFA]).is_none());
     assert_eq!(bench.start(ADMIN_SP, None), 0);
 }

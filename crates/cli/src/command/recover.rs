@@ -14,7 +14,7 @@ use blockio::text::counted;
 use export::{Address, Export, Exports, Listener};
 use export::{Limits, Server};
 use lab::{Error, Kind};
-use live::{Device, Namespace, Namespaces, RecoveredPage, RecoveredVolume};
+use live::{Device, Namespace, Namespaces, RecoveredPage, RecoveredVolume, is_opal_locked};
 use serde::Serialize;
 use server::front_ends::nbd;
 use server::log::{self, Level, Log};
@@ -67,6 +67,12 @@ pub(crate) fn recover(args: &Recover) -> Result<Ending> {
     let recovered = RecoveredVolume::open(&args.volume, args.checkpoint, args.key.key()?.as_ref())
         .with_context(|| Opening::for_recovery(&args.volume))?;
     if !args.nbd.is_empty() {
+        if is_opal_locked(&args.volume)? {
+            let text =
+                format!("{shown}: a host locked it by TCG Opal, so it is not served past that");
+            let hint = "unlock it as that host, or copy the data for its owner: --out FILE";
+            return Err(Error::new(Kind::Input, text).hint(hint).into());
+        }
         return serve_read_only(args, recovered);
     }
     let image = match &args.out {

@@ -71,7 +71,6 @@ fn text(status: &Status, psid: Option<StatusRow>, all: bool) -> String {
     rows.extend(status.write_buffer.as_ref().map(|left| row("write buffer", write_buffer(left))));
     rows.push(row("LED", led(status.led)));
     rows.extend(format_rows(&status.format));
-    rows.extend(psid);
     rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
     rows.extend(smart_rows(status));
     if !all {
@@ -88,6 +87,7 @@ fn text(status: &Status, psid: Option<StatusRow>, all: bool) -> String {
         rows.extend(status.namespaces.iter().map(namespace_row));
     }
     if all {
+        rows.extend(psid);
         rows.extend(status.writes.iter().flat_map(cause_rows));
         rows.extend(status.server.iter().flat_map(command_rows));
         let namespaces = status.server.iter().flat_map(|server| &server.namespaces);

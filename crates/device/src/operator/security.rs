@@ -534,6 +534,54 @@ mod tests {
     }
 
     #[test]
+    fn ranges_are_served_in_blocks_of_the_size_that_they_were_counted_in_alone() {
+        let bench = Bench::new();
+        bench.lock_range_1();
+        let Bench { memory, base, operator } = bench;
+        drop(operator);
+        let open = |block_bytes| {
+            let drive = Arc::new(Drive(Arc::clone(&memory), Arc::clone(&base)));
+            let device: Arc<dyn Device> = Arc::<MemoryDevice>::clone(&base);
+            Operator::open(device, drive, PersistentState::whole(block_bytes), false)
+        };
+        let told = open(4096).err().unwrap().to_string();
+        assert!(told.contains("count blocks of 512 bytes"), "{told}");
+        assert!(open(512).is_ok());
+    }
+
+    #[test]
+    fn a_drive_whose_blocks_may_be_about_to_change_is_not_activated() {
+        let bench = Bench::new();
+        let entries = lock(&bench.operator.shared.entries).clone();
+        entries[0].portion.gate().work = Some(Work::Format);
+        assert!(!bench.host().take_ownership(PIN));
+        entries[0].portion.gate().work = None;
+    }
+
+    #[test]
+    fn each_message_has_its_own_result_and_a_host_that_is_gone_no_session() {
+        let bench = Bench::new();
+        bench.lock_range_1();
+        let security = bench.operator.shared.security.as_ref().unwrap();
+        let begin = |number| {
+            *lock(&security.work) = MessageWork { is_running: true, number, result: None };
+        };
+        begin(7);
+        security.end(Some(Err(SecurityError::State)));
+        // Another host's message begins before the sender of the first one has looked.
+        lock(&security.work).is_running = true;
+        lock(&security.work).number = 8;
+        assert_eq!(security.result_of(7), Some(Err(SecurityError::State)));
+        security.end(Some(Ok(())));
+        assert_eq!((security.result_of(7), security.result_of(8)), (None, Some(Ok(()))));
+        let mut host = bench.host();
+        assert_eq!(host.start(ObjectId::LOCKING_SP, Some((ObjectId::admin(1), PIN))), 0);
+        assert_eq!(bench.host().start(ObjectId::ADMIN_SP, None), 7);
+        bench.operator.security_end(1);
+        assert_eq!(bench.host().start(ObjectId::ADMIN_SP, None), 0);
+    }
+
+    #[test]
     fn a_key_of_a_range_erases_that_range_alone() {
         let bench = Bench::new();
         let device = bench.device();

@@ -478,6 +478,7 @@ impl Controller {
         self.formats.clear();
         self.persistent_events = None;
         *self.shown.notifications() = NotificationLog::default();
+        drive.operations().security_end(self.security_channel());
         // Without an identifier its host is another one afterwards.
         drive.forget_host(ReservingHost::Anonymous { controller: self.id });
         self.identify(drive);

@@ -323,7 +323,12 @@ impl Subsystem {
     pub(super) fn leave(&self, controller: u16) {
         let Some(gone) = self.controller(controller) else { return };
         // First, so that no queue that comes meanwhile is served.
-        locked(&gone).end();
+        let channel = {
+            let mut gone = locked(&gone);
+            gone.end();
+            gone.security_channel()
+        };
+        self.drive.operations().security_end(channel);
         locked(&self.controllers).remove(&controller);
         // Its identifier is given again only after it is in no map.
         self.drive.remove(controller);

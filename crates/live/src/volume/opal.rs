@@ -83,6 +83,18 @@ pub fn psid(volume: &Path) -> Result<Option<String>, OpenError> {
     read_state(volume).map(|state| Some(state.psid().to_owned()))
 }
 
+/// True if a range of the volume in a folder is locked, or shadowed, once a server starts.
+///
+/// # Errors
+/// Fails as [`open_opal`].
+pub fn is_opal_locked(volume: &Path) -> Result<bool, OpenError> {
+    if !has_opal(volume)? {
+        return Ok(false);
+    }
+    let state = read_state(volume)?.powered_on();
+    Ok(state.locking.is_some_and(|it| it.is_locked() || it.is_shadowed()))
+}
+
 fn read_state(volume: &Path) -> Result<OpalState, OpenError> {
     let path = volume.join(STATE);
     let bytes = fs::read(&path)
@@ -174,6 +186,7 @@ mod tests {
 
     use super::*;
     use crate::{Compression, CreateOptions, VolumeOptions, create};
+    use device::opal::LockingSp;
 
     fn volume(folder: &Path, opal: bool) -> PathBuf {
         let volume = folder.join("volume");
@@ -205,7 +218,14 @@ mod tests {
         store.write(place, &[7; 10]).unwrap();
         let mut changed = state.clone();
         changed.owner.tries = 3;
+        assert!(!is_opal_locked(&volume).unwrap());
+        let mut locking = LockingSp::activated(changed.owner.clone(), 512);
+        // Open until the next power cycle.
+        locking.ranges[1].length = 8;
+        locking.ranges[1].is_read_lock_enabled = true;
+        changed.locking = Some(locking);
         store.keep(&changed.to_bytes()).unwrap();
+        assert!(is_opal_locked(&volume).unwrap());
         let OpalDrive { state, store } = open_opal(&volume).unwrap().unwrap();
         assert_eq!(state, changed);
         let mut bytes = [1; 20];

@@ -497,7 +497,8 @@ impl Tper {
         }
         if self.state.locking.is_none() {
             let mut next = self.state.clone();
-            next.locking = Some(LockingSp::activated(next.owner.clone(), self.geometry.block_bytes));
+            next.locking =
+                Some(LockingSp::activated(next.owner.clone(), self.geometry.block_bytes));
             self.commit(next, backing)?;
         }
         Ok(Vec::new())
