@@ -212,8 +212,8 @@ pub struct LockingSp {
 }
 
 impl LockingSp {
-    /// The state right after Activate, with ranges in blocks of so many bytes: Admin1 has the PIN of
-    /// the owner (Opal SSC 2.02, 5.1.1.2).
+    /// The state right after Activate, with ranges in blocks of so many bytes: Admin1 has the PIN
+    /// of the owner (Opal SSC 2.02, 5.1.1.2).
     pub fn activated(owner: Credential, block_bytes: u32) -> Self {
         let admin = ObjectId::admin(1);
         Self {

@@ -142,8 +142,8 @@ fn has_load(step: &Step) -> bool {
 }
 
 /// True if `run` measured `step` as the table does: under its load, on the whole drive, with data
-/// that cannot be compressed, in detail, and in steady state unless it only reads. A burst of writes is
-/// several times what the drives of the table sustain.
+/// that cannot be compressed, in detail, and in steady state unless it only reads. A burst of
+/// writes is several times what the drives of the table sustain.
 pub fn is_comparable(run: &Run, step: &Step) -> bool {
     let writes = step.summary.as_ref().is_some_and(|summary| summary.write.count > 0);
     conditions(step).is_empty() && (!writes || run.is_settled(step) == Some(true))

@@ -23,10 +23,10 @@
 //! were the limit, but for write amplification, steady state and hosts themselves. A strength of
 //! the peak is withheld where the workload was watched for less than ten minutes, the last window
 //! of a preconditioning included: stalls come once in minutes, and whether one falls into a short
-//! measurement is chance; and where it was sampled. A weakness of the peak is withheld where the longest request may be a
-//! stall that the file of a model lists. What speaks of a settled drive (burst over settled, write
-//! amplification, reads over writes, formats, loads that write on several hosts, scaling of loads
-//! that write) needs steady state.
+//! measurement is chance; and where it was sampled. A weakness of the peak is withheld where the
+//! longest request may be a stall that the file of a model lists. What speaks of a settled drive
+//! (burst over settled, write amplification, reads over writes, formats, loads that write on
+//! several hosts, scaling of loads that write) needs steady state.
 
 use serde::Serialize;
 

@@ -90,8 +90,8 @@ fn part_of(count: usize, share: f64) -> usize {
 }
 
 impl Reading {
-    /// Its value in `run`; absent where the run lacks one of the steps, or nothing was completed, and
-    /// of a maximum where the load was sampled.
+    /// Its value in `run`; absent where the run lacks one of the steps, or nothing was completed,
+    /// and of a maximum where the load was sampled.
     pub fn of(&self, run: &Run) -> Option<f64> {
         let values: Option<Vec<f64>> =
             self.steps.iter().map(|id| self.of_step(run, run.step(id)?)).collect();
